@@ -105,7 +105,7 @@ struct core_config {
 	bool audit_rollback;
 	uint32_t probation;          /* committed rounds after which a member has its full weight; 0: at once */
 	struct rv_hash audit_secret; /* nobody else's, and the same after a restart: rounds' secrets follow from it */
-	struct seal_ops seals;       /* checks seals of means (net/seal.h) */
+	struct seal_ops seals;       /* checks seals (net/seal.h); verify NULL: the majority of votes decides */
 	/* The operator's, for documents; the same as long as the process lives. */
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];

@@ -256,7 +256,7 @@ bool core_may_be_outvoted(const struct core *c, int accusers);
 bool core_attempt_is_void(const struct core *c);
 /* Settles votes of present participants (roster places) that differ: asks two of them, and weighs
  * what they show. Returns true while that takes time, or a record of it waits; false: it has ended,
- * by votes that do not count any more, or it is open and cannot be settled. */
+ * by votes that no longer count, or it is open and cannot be settled. */
 bool core_dispute(struct core *c, const uint64_t *votes);
 void core_dispute_end(struct core *c); /* a new attempt, or a commit */
 /* Applies a PROOF record; returns NULL, or why it cannot follow the records before it. */

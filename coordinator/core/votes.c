@@ -289,6 +289,8 @@ static void drop_odd_votes_of_the_missed(const struct core *c, struct standing *
 /* Returns true while votes that differ keep the attempt from its end. */
 static bool is_disputed(struct core *c, struct standing *s) {
 	uint64_t present[CORE_ROSTER_WORDS];
+	if (c->cfg.seals.verify == NULL)
+		return false; /* nobody signs means */
 	while (present_votes_differ(c, s, present)) {
 		if (core_dispute(c, present))
 			return true;
