@@ -22,12 +22,13 @@ enum rv_err backup_passphrase_read(const char *path, char out[BACKUP_PASSPHRASE_
 /* Returns true if the file at `path` begins as one that is encrypted. */
 bool backup_is_encrypted(const char *path);
 
-/* Writes the file `from` to `to`, encrypted, mode 0600, atomically. Takes about a second and 256 MiB.
- * RV_E_NOMEM, RV_E_FULL, RV_E_IO. */
+/* Writes the file `from` to `to`, encrypted, mode 0600, atomically. Takes about a second and 256
+ * MiB. RV_E_NOMEM, RV_E_FULL, RV_E_IO. */
 enum rv_err backup_encrypt(const char *from, const char *to, const char *passphrase, struct rv_errtext *et);
-/* Writes what `from` holds encrypted to `to`, mode 0600, atomically. RV_E_AUTH: another passphrase; RV_E_CORRUPT: damaged or cut off; RV_E_UNSUPPORTED: of a newer version;
- * RV_E_RANGE: it asks for more than this program gives to a passphrase; RV_E_NOMEM, RV_E_FULL,
- * RV_E_IO. After a fault there is no file at `to`. */
+/* Writes what `from` holds encrypted to `to`, mode 0600, atomically. RV_E_AUTH: another passphrase;
+ * RV_E_CORRUPT: damaged or cut off; RV_E_UNSUPPORTED: of a newer version; RV_E_RANGE: it asks for
+ * more than this program gives to a passphrase; RV_E_NOMEM, RV_E_FULL, RV_E_IO. After a fault there
+ * is no file at `to`. */
 enum rv_err backup_decrypt(const char *from, const char *to, const char *passphrase, struct rv_errtext *et);
 
 #endif

@@ -1,5 +1,5 @@
-// attention_cached.cu: attention of one sequence over its caches of keys and values, token by token;
-// and delta, which the backward kernels need.
+// attention_cached.cu: attention of one sequence over its caches of keys and values, token by
+// token; and delta, which the backward kernels need.
 //
 // A warp has a query and walks the keys 32 at a time: a lane first has the score of one of the 32,
 // then, as each is shuffled to all, the channels lane, lane + 32, ... of the sums.

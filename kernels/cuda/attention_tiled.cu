@@ -19,8 +19,8 @@ enum { TILED_WARPS = 4, TILED_THREADS = TILED_WARPS * WARP, TILED_BLOCKS = 2 /* 
 // Of a block, whose tiles fit the 99 KiB of shared memory that every card has.
 enum { WARP_ROWS = 4, BLOCK_ROWS = TILED_WARPS * WARP_ROWS };
 
-// Loads `rows` rows of head_dim channels, from row `first` on, `stride` floats apart; zeroes from row
-// `end` on.
+// Loads `rows` rows of head_dim channels, from row `first` on, `stride` floats apart; zeroes from
+// row `end` on.
 template <class T>
 static __device__ __forceinline__ void load_rows(shared_t<float> tile, const T *base, size_t ld, int first, int rows,
 												 int end, int head_dim, int stride) {

@@ -1,15 +1,15 @@
-// product_mma.cu: the product of bf16 matrices on tensor cores, with its epilogue, where cuBLASLt is
-// missing or refuses.
+// product_mma.cu: the product of bf16 matrices on tensor cores, with its epilogue, where cuBLASLt
+// is missing or refuses.
 //
-// A block makes a tile of d, 128 x 128, by 8 warps of 64 x 32, in steps of 32 along k. The slices of
-// both operands for the next STAGES - 1 steps are on their way to shared memory (cp.async) while one
-// is multiplied (ldmatrix, mma), so that a step has one barrier. A slice lies in shared memory as it
-// does in global memory: rows of 32 along k, or 32 rows along the other dimension; rows are 16 bytes
-// longer, so that the 8 rows of an ldmatrix lie in different banks. Per step a warp does 64 products
-// of 16 x 8 x 16 for 12 ldmatrix; per element of d the block reads 4 / 128 bytes of each operand per
-// unit of k. The sums then go through shared memory, half a tile at a time, so that a warp writes 32
-// neighbours of a row. Blocks that run at the same time share rows of a and columns of b: 8 tiles of a column
-// follow each other.
+// A block makes a tile of d, 128 x 128, by 8 warps of 64 x 32, in steps of 32 along k. The slices
+// of both operands for the next STAGES - 1 steps are on their way to shared memory (cp.async)
+// while one is multiplied (ldmatrix, mma), so that a step has one barrier. A slice lies in shared
+// memory as it does in global memory: rows of 32 along k, or 32 rows along the other dimension;
+// rows are 16 bytes longer, so that the 8 rows of an ldmatrix lie in different banks. Per step a
+// warp does 64 products of 16 x 8 x 16 for 12 ldmatrix; per element of d the block reads 4 / 128
+// bytes of each operand per unit of k. The sums then go through shared memory, half a tile at a
+// time, so that a warp writes 32 neighbours of a row. Blocks that run at the same time share rows
+// of a and columns of b: 8 tiles of a column follow each other.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/gelu.cuh"
 #include "kernels/cuda/launch_product.h"
@@ -34,7 +34,8 @@ enum {
 static_assert(SLICE >= DEPTH * ACROSS_ROW, "a slice of either layout fits");
 static_assert(WARP_M * SUM_ROW * sizeof(float) <= STAGES * 2 * SLICE * sizeof(bf16), "sums fit where slices were");
 
-// op(x) as (outer, k). ALONG_K: row o is at + o * ld, contiguous along k; else row k is at + k * ld.
+// op(x) as (outer, k). ALONG_K: row o is at + o * ld, contiguous along k; else row k is at + k *
+// ld.
 struct mma_operand {
 	const bf16 *at;
 	size_t ld;
@@ -192,8 +193,8 @@ __global__ void __launch_bounds__(THREADS) product_mma_kernel(mma_product<Out> p
 	}
 }
 
-// Returns true if 16-byte pieces of x can be copied: its rows are aligned, and a piece that begins in
-// a row ends in it, in elements that are multiplied by nothing.
+// Returns true if 16-byte pieces of x can be copied: its rows are aligned, and a piece that begins
+// in a row ends in it, in elements that are multiplied by nothing.
 static bool fits(const void *at, int ld, int contiguous, bool along_k) {
 	return reinterpret_cast<uintptr_t>(at) % 16 == 0 && ld % PIECE == 0 &&
 		   (along_k ? contiguous % PIECE == 0 : (contiguous + PIECE - 1) / PIECE * PIECE <= ld);

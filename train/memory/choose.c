@@ -81,18 +81,29 @@ static bool search_in(struct search *s) {
 	return s->best_cost < INFINITY;
 }
 
+/* Returns what `wish` fixes, and no savings beyond. */
+static struct savings least_of(const struct savings_wish *wish) {
+	return (struct savings){.micro_batch = wish->micro_batch,
+							.recompute = wish->recompute == SAVINGS_ANY ? RECOMPUTE_NONE : wish->recompute,
+							.moments = wish->moments == SAVINGS_ANY ? MOMENTS_FP32 : wish->moments};
+}
+
+/* Savings change the last bits, or more: where there is room without them, none is made, however
+ * fast it would be. */
+static bool fits_without(struct search *s) {
+	s->q.savings = least_of(s->wish);
+	s->best = s->q.savings;
+	return memory_fit(&s->q, &s->room, NULL) == RV_OK;
+}
+
 bool savings_choose(const struct memory_request *q, const struct savings_wish *wish, const struct memory_room *room,
 					struct savings *out) {
 	struct search s = {.wish = wish, .room = *room, .q = *q};
 	s.room.swap = 0;
-	bool found = search_in(&s);
+	bool found = fits_without(&s) || search_in(&s);
 	s.room.swap = room->swap;
 	found = found || (room->swap > 0 && search_in(&s));
-	*out = s.best;
-	if (!found)
-		*out = (struct savings){.micro_batch = wish->micro_batch,
-								.recompute = wish->recompute == SAVINGS_ANY ? RECOMPUTE_NONE : wish->recompute,
-								.moments = wish->moments == SAVINGS_ANY ? MOMENTS_FP32 : wish->moments};
+	*out = found ? s.best : least_of(wish);
 	return found;
 }
 

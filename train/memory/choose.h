@@ -12,10 +12,11 @@ struct savings_wish {
 };
 enum { SAVINGS_ANY = -1 };
 
-/* Chooses the savings with the fastest step (memory_cost) whose plan fits the room without swap, or
- * if none does, with it; ignores q->savings. Moments of 8 bits train a little differently, so they
- * are taken only where that is 5 % faster. Returns false if nothing fits: *out is then what the
- * person asked for, and nothing else. */
+/* Chooses no savings if training fits the room without swap and without them: they change the last
+ * bits of results. Otherwise chooses those with the fastest step (memory_cost) whose plan fits
+ * without swap, or if none does, with it; ignores q->savings. Moments of 8 bits train a little
+ * differently, so they are taken only where that is 5 % faster. Returns false if nothing fits: *out
+ * is then what the person asked for, and nothing else. */
 bool savings_choose(const struct memory_request *q, const struct savings_wish *wish, const struct memory_room *room,
 					struct savings *out);
 

@@ -67,14 +67,16 @@ enum rv_err device_code_load(int device, struct rv_errtext *et) {
 	return e;
 }
 
-/* Returns true if `asked` is the kernel's name, which ends at the last ']' of what a compiler wrote. */
+/* Returns true if `asked` is the kernel's name, which ends at the last ']' of what a compiler
+ * wrote. */
 static bool is_name(const char *asked, const char *written) {
 	const char *end = strrchr(written, ']');
 	size_t n = end ? (size_t)(end - written) : strlen(written);
 	return strlen(asked) == n && memcmp(asked, written, n) == 0;
 }
 
-/* Finds the kernel in the device's modules; that it is there was checked when the plugin was built. */
+/* Finds the kernel in the device's modules; that it is there was checked when the plugin was
+ * built. */
 static cudaError_t find(const struct driver_api *api, int device, const char *written, CUfunction *out) {
 	for (int i = 0; code_units[i]; i++)
 		for (const struct code_name *n = code_units[i]->names; n->asked; n++)

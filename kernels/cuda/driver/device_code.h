@@ -2,8 +2,8 @@
  * as bytes in the plugin (made by compile.py), loaded by the driver.
  *
  * A unit is one .cu file. Its kernels have the names that C++ has for them, such as
- * `norm_forward_kernel<access<float, 4> >`, under which the host's code asks for them (host_pass.h),
- * and those that the machine code has. */
+ * `norm_forward_kernel<access<float, 4> >`, under which the host's code asks for them
+ * (host_pass.h), and those that the machine code has. */
 #ifndef RV_CUDA_DRIVER_DEVICE_CODE_H
 #define RV_CUDA_DRIVER_DEVICE_CODE_H
 

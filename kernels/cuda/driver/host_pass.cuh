@@ -1,7 +1,7 @@
-// host_pass.cuh: the language of a .cu file for the host's compiler, which makes of it the functions
-// that launch, and never runs a kernel: their bodies only have to be parsed. Only what kernels/cuda/
-// uses. NVRTC makes the kernels of the same file (compile.py). Both know a kernel by its name, as the
-// host's compiler writes it for a template argument.
+// host_pass.cuh: the language of a .cu file for the host's compiler, which makes of it the
+// functions that launch, and never runs a kernel: their bodies only have to be parsed. Only what
+// kernels/cuda/ uses. NVRTC makes the kernels of the same file (compile.py). Both know a kernel by
+// its name, as the host's compiler writes it for a template argument.
 #ifndef RV_CUDA_DRIVER_HOST_PASS_CUH
 #define RV_CUDA_DRIVER_HOST_PASS_CUH
 

@@ -1,5 +1,6 @@
-/* driver_runtime.h: the part of the CUDA runtime API that kernels/cuda/ uses, upon the driver's own library
- * (libcuda.so.1), which is looked for at run time: no CUDA runtime is linked, and none is needed.
+/* driver_runtime.h: the part of the CUDA runtime API that kernels/cuda/ uses, upon the driver's own
+ * library (libcuda.so.1), which is looked for at run time: no CUDA runtime is linked, and none is
+ * needed.
  *
  * Functions and types have the runtime's names and meaning (docs.nvidia.com/cuda/cuda-runtime-api).
  * Streams, events and graphs are the driver's, and so NVIDIA's libraries take them. A device's

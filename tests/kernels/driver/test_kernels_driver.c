@@ -1,8 +1,8 @@
-/* test_kernels_driver.c: the plugin that ships, built without the CUDA runtime, on a stand-in for the
- * driver (stand_in.h): every kernel of training steps of every family, in fp32 and bf16, is in the
- * code for every card, and starts with a grid and shared memory that the card has; cards and drivers
- * that are too old are refused in one sentence. What is computed is not looked at: kernels do not
- * run. Skipped (77) where the plugin is not built, or needs the runtime. */
+/* test_kernels_driver.c: the plugin that ships, built without the CUDA runtime, on a stand-in for
+ * the driver (stand_in.h): every kernel of training steps of every family, in fp32 and bf16, is in
+ * the code for every card, and starts with a grid and shared memory that the card has; cards and
+ * drivers that are too old are refused in one sentence. What is computed is not looked at: kernels
+ * do not run. Skipped (77) where the plugin is not built, or needs the runtime. */
 #include "kernels/plugin.h"
 #include "tests/common/check.h"
 #include "tests/kernels/driver/stand_in.h"

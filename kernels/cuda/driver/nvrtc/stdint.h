@@ -1,4 +1,5 @@
-// stdint.h: for NVRTC, which has no C library's headers: what device code uses of them, on a 64-bit host.
+// stdint.h: for NVRTC, which has no C library's headers: what device code uses of them, on a
+// 64-bit host.
 #pragma once
 typedef signed char int8_t;
 typedef unsigned char uint8_t;
