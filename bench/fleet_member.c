@@ -98,6 +98,8 @@ static void enter_phase(struct fleet_member *m, enum worker_phase phase) {
 	r->phase = (uint8_t)phase;
 	bool reduces = phase == WORKER_REDUCING || phase == WORKER_VOTED;
 	r->attempt = reduces ? r->attempt : 0;
+	r->commitment.n = phase == WORKER_READY || reduces;
+	r->commitment.roots[0] = (struct commitment_root){.root = hash_of("fleet contribution", r->round)};
 	r->digest = phase == WORKER_VOTED ? hash_of("fleet mean", r->round) : (struct rv_hash){0};
 	send_report(m);
 }

@@ -89,7 +89,7 @@ static void draw_one(struct core *c, const struct rv_hash *seed, uint32_t i) {
 	draw_auditors(c, seed, i, owner, a);
 	a->asked = 1;
 	a->asked_round = c->round + 1; /* the one that opens with this commit */
-	c->audits.figures.drawn++;
+	c->audits.figures.drawn += !c->replaying;
 }
 
 static void close_audit(struct core *c, int i) {
@@ -103,7 +103,7 @@ static void drop_over(struct core *c) {
 		const struct core_audit *a = &c->audits.open[i];
 		if (!a->over && c->round + 1 - a->round <= c->cfg.audit_window)
 			continue;
-		c->audits.figures.unresolved += !a->over;
+		c->audits.figures.unresolved += !a->over && !c->replaying;
 		close_audit(c, i);
 	}
 }
@@ -225,14 +225,35 @@ static bool say_withheld_alike(const struct core_auditor *a, const struct core_a
 		   a->named != a->member && a->named != b->member;
 }
 
-/* Names a contributor of which two auditors say that it withheld its piece. */
-static void name_withheld(struct core *c, const struct core_audit *a) {
+/* Returns true if the member was in the roster of the audited round: auditors are drawn from all of
+ * it but the owner. */
+static bool took_part(const struct core_audit *a, uint32_t member) {
+	bool found = member == a->owner;
+	for (uint32_t i = 0; i < a->n; i++)
+		found |= a->auditors[i].member == member;
+	return found;
+}
+
+/* Returns true if another auditor than `member` itself had all pieces, so its own, too. */
+static bool is_refuted(const struct core_audit *a, uint32_t member) {
+	bool found = false;
 	for (uint32_t i = 0; i < a->asked; i++)
-		for (uint32_t k = 0; k < i; k++) {
-			if (!say_withheld_alike(&a->auditors[i], &a->auditors[k]))
+		found |=
+			a->auditors[i].member != member && (a->auditors[i].verdict == AUDIT_RIGHT || says_wrong(&a->auditors[i]));
+	return found;
+}
+
+/* Names, once, a participant of which two auditors say that it withheld its piece, and which gave it
+ * to no other one. */
+static void name_withheld(struct core *c, struct core_audit *a) {
+	for (uint32_t i = 0; i < a->asked && !a->named; i++)
+		for (uint32_t k = 0; k < i && !a->named; k++) {
+			const uint32_t member = a->auditors[i].named;
+			if (!say_withheld_alike(&a->auditors[i], &a->auditors[k]) || !took_part(a, member) || is_refuted(a, member))
 				continue;
-			say(c, CORE_EVENT_WITHHELD, a->auditors[i].named, a->round, a->auditors[i].member);
-			strike(c, a->auditors[i].named, a->round, CORE_STRIKE_WITHHELD);
+			a->named = true;
+			say(c, CORE_EVENT_WITHHELD, member, a->round, a->auditors[i].member);
+			strike(c, member, a->round, CORE_STRIKE_WITHHELD);
 		}
 }
 

@@ -174,7 +174,8 @@ bool core_end_overdue(struct core *c) {
 	bool any = false;
 	core_missed(c, missed);
 	for (uint32_t i = 0; i < c->roster.n; i++) {
-		if (set_has(missed, i) || set_has(c->roster.voted, i) || accuses(c, i, missed))
+		const bool has_voted = set_has(c->roster.voted, i) && !set_has(c->roster.disbelieved, i);
+		if (set_has(missed, i) || has_voted || accuses(c, i, missed))
 			continue;
 		struct core_member *m = core_participant(c, i);
 		RV_ASSERT(!m->distrusted);

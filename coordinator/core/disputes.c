@@ -186,7 +186,8 @@ static enum rv_err take(struct core *c, int k, const struct evidence *e, struct 
 	}
 	while (d->chunk < e->n_means && rv_hash_equal(&d->means[d->chunk], &e->means[d->chunk]))
 		d->chunk++;
-	RV_ASSERT(d->chunk < e->n_means || RV_BUG("believe-any-evidence")); /* their votes differ */
+	if (d->chunk == e->n_means)
+		core_dispute_end(c); /* what they show is alike: there is nothing to settle */
 	return RV_OK;
 }
 

@@ -281,8 +281,8 @@ struct core_auditor {
 struct core_audit {
 	uint64_t round, asked_round; /* asked_round: that was open when the last auditor was asked */
 	uint32_t attempt, chunk, owner;
-	bool disputed, over;
-	uint32_t n, asked; /* auditors, in the order drawn; the first ones were asked */
+	bool disputed, over, named; /* named: the member that withheld was */
+	uint32_t n, asked;          /* auditors, in the order drawn; the first ones were asked */
 	struct core_auditor auditors[NET_MAX_ROW];
 };
 

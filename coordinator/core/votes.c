@@ -44,8 +44,8 @@ void core_take_vote(struct core *c, uint32_t i) {
 		return;
 	if (rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED)
 		set_add(c->roster.taking_part, i);
-	if (rep->phase != WORKER_VOTED)
-		return;
+	if (rep->phase != WORKER_VOTED || set_has(c->roster.voted, i))
+		return; /* the first vote of an attempt stands: disputes and commits rest on it */
 	set_add(c->roster.voted, i);
 	c->roster.digests[i] = rep->digest;
 }

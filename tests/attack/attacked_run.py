@@ -5,7 +5,7 @@ import json, os, random, re, shutil, signal, string, subprocess, sys, tempfile, 
 RANDOM_TEXT = "--data"  # an honest program that was given random letters to train on
 
 # Events by which the coordinator names a member as the cause of something.
-BLAMED = {"suspected", "overdue", "mute", "excluded", "disagreed", "diverged", "wrong_chain", "wrong_size", "in_vain", "ahead",
+BLAMED = {"equivocated", "false_vote", "no_evidence", "suspected", "overdue", "mute", "excluded", "disagreed", "diverged", "wrong_chain", "wrong_size", "in_vain", "ahead",
           "tokens", "lease", "outlier_loss", "outlier_clipped", "outlier_cosine", "banned", "audit_lied", "audit_false"}
 
 

@@ -20,7 +20,8 @@ Attack = namedtuple("Attack", "name row evil program config cheats names missing
 
 OUTLIERS = ("outlier_cosine", "outlier_clipped", "outlier_loss")
 AUDITED = {"audit-chunks": 8, "audit-rollback": "true"}
-PROOFS = ("audit_lied", "banned")
+PROOFS = ("audit_lied", "banned", "equivocated")
+VOTES = ("disagreed", "false_vote", "no_evidence")
 STALLS = ("suspected", "overdue", "excluded", "mute")
 
 
@@ -50,15 +51,14 @@ ATTACKS = [
     attack("means x1e30", "own", "mean=1e30", cheats="means", names=STALLS, short=True),
     attack("means x5000", "own", "mean=5000", config=AUDITED, cheats="means", names=PROOFS),
     attack("means of NaN", "own", program="rivulet-worker-spoiler", cheats="means", names=STALLS),
-    attack("another mean for each peer", 4, "unlike=1", cheats="means", names=PROOFS,
-           missing="until owners sign their means"),
+    attack("another mean for each peer", 4, "unlike=1", cheats="means", names=(*PROOFS, *STALLS)),
     # reports
     attack("tokens 2^62", 1, "tokens=4611686018427387904", names=("tokens",), short=True),
     attack("7 chunks", 2, "chunks=7", names=("wrong_size",)),
     attack("loss 3.3e38", 13, "loss=3.3e38", names=OUTLIERS),
     attack("accuses one", 14, "suspects=1", names=STALLS, short=True),
     attack("accuses all", 14, "suspects=64", names=STALLS),
-    attack("votes for what nobody holds", 15, "digest=1", names=("disagreed",), short=True),
+    attack("votes for what nobody holds", 15, "digest=1", names=VOTES, short=True),
     attack("claims another full state", 15, "state=1", config={"snapshot-every": 2}, names=("diverged",)),
     attack("trains for ever", 17, "ghost=1", names=("in_vain",)),
     attack("claims a later round", 18, "ahead=3", names=("ahead",)),

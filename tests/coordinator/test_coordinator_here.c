@@ -104,6 +104,7 @@ static enum rv_err report(struct bench *b, uint32_t who, enum worker_phase phase
 						 .n_chunks = run_chunks("", 0),
 						 .chain = b->chain,
 						 .proven_chain = b->chain,
+						 .commitment.n = phase >= WORKER_READY,
 						 .n_candidates = 1,
 						 .candidates = {{.addr = ":7000"}}};
 	if (phase == WORKER_VOTED) {

@@ -11,6 +11,7 @@
 
 #include "base/event.h"
 #include "coordinator/commands/opened_run.h"
+#include "coordinator/store/run_keys.h"
 #include "coordinator/store/sqlite.h"
 #include "tests/common/check.h"
 #include "tests/common/scratch.h"
@@ -287,7 +288,8 @@ static void test_a_run_opens_on_a_full_disk(void **state) {
 	static const struct address at = {.host = "example.org", .port = 7433};
 	struct place p;
 	struct run_dir d;
-	struct identity key;
+	struct identity root = {.key = {0}};
+	struct run_keys keys;
 	static struct opened_run r;
 	struct rv_errtext et = {0};
 	struct rv_events *events = NULL;
@@ -295,8 +297,9 @@ static void test_a_run_opens_on_a_full_disk(void **state) {
 	assert_non_null(said);
 	make_place(&p);
 	assert_int_equal(run_dir_of(p.dir, &d, &et), RV_OK);
-	assert_int_equal(identity_load_or_create(d.key, &key, NULL, &et), RV_OK);
-	identity_release(&key);
+	assert_int_equal(identity_make(&root, &et), RV_OK);
+	assert_int_equal(run_keys_make(&root, run_id, 1, &keys, &et), RV_OK);
+	assert_int_equal(run_keys_store(d.key, &keys, &et), RV_OK);
 	assert_int_equal(
 		rv_events_new(&(struct rv_events_config){.out = said, .json = true, .level = RV_INFO}, &events, &et), RV_OK);
 

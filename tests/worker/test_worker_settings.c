@@ -99,7 +99,7 @@ static void every_choice_survives_the_restart(void **state) {
 /* An option that comes later is kept too, unless somebody decides here that it is not. */
 static void every_option_is_decided_about(void **state) {
 	(void)state;
-	static const char *const not_kept[] = {"dir", "data", "tokenizer", "init", "name", "yes"};
+	static const char *const not_kept[] = {"dir", "data", "tokenizer", "init", "name", "yes", "link-file"};
 	char text[SETTINGS_TEXT_BYTES], line[64];
 	for (const struct rv_option *o = worker_options_table; o->name; o++) {
 		bool kept = true;
