@@ -219,7 +219,9 @@ static void secrets(void) {
 	const struct rlimit all = {.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
 	(void)setrlimit(RLIMIT_CORE, &all);
 	os_secrets_keep();
+#ifndef __SANITIZE_ADDRESS__
 	MUST(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0);
+#endif
 	MUST(getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0 && core.rlim_max == 0);
 	const int own = open("/proc/self/maps", O_RDONLY);
 	MUST(own >= 0 && open("/proc/self/fd", O_RDONLY | O_DIRECTORY) >= 0);

@@ -13,6 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A sanitizer makes calls that a sandbox refuses. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define SANDBOX "--no-sandbox"
+#else
+#define SANDBOX "--sandbox"
+#endif
+
 enum { ARGS_MAX = 32, TEXT_BYTES = 1 << 20, TOKENS_OF_BLOCK = 16384 };
 
 /* ---- files ---- */
@@ -102,7 +109,7 @@ bool e2e_try_start_coordinator(struct e2e *e, int *status) {
 								dir,
 								"--listen",
 								e->listen,
-								e->coordinator_program ? "--no-sandbox" : "--sandbox",
+								e->coordinator_program ? "--no-sandbox" : SANDBOX,
 								e->coordinator_option,
 								NULL};
 	process_start(&e->coordinator, argv,
@@ -291,7 +298,7 @@ static void launch(struct e2e *e, int i, const char *program, const char *env, c
 		argv[n++] = "--yes";
 	}
 	if (!program)
-		argv[n++] = "--sandbox"; /* what is changed for a test reads and writes more */
+		argv[n++] = SANDBOX; /* what is changed for a test reads and writes more */
 	for (int k = 0; k < E2E_MAX_ARGS && e->worker_args[k]; k++)
 		argv[n++] = e->worker_args[k];
 	argv[n] = NULL;

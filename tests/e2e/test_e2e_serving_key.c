@@ -47,7 +47,7 @@ static void wait_serial(const struct e2e *e, int i, int64_t serial) {
 }
 
 static void a_stolen_key_is_replaced(void **state) {
-	struct e2e *e = calloc(1, sizeof *e);
+	static struct e2e whole, *const e = &whole;
 	*state = e;
 	e2e_open(e, CONFIG, 3);
 	copy_key(e, "coordinator/root.key", "root.key"); /* as an operator should: away from the run */

@@ -11,6 +11,7 @@
 #include "base/chain.h"
 #include "coordinator/backup/backup.h"
 #include "coordinator/store/run_dir.h"
+#include "coordinator/store/run_keys.h"
 #include "coordinator/store/sqlite.h"
 #include "tests/common/check.h"
 #include "tests/common/scratch.h"
@@ -471,6 +472,9 @@ enum { IN_BACKUP = 3, AT_THE_END = 6 };
 static void begin_restore(void *ctx) {
 	const struct place *p = ctx;
 	static const uint8_t seed[IDENTITY_SEED_BYTES] = {7};
+	struct identity root;
+	struct run_keys keys;
+	uint8_t bytes[RUN_KEYS_BYTES];
 	struct stored unused;
 	struct store *s;
 	struct rv_errtext et = {0};
@@ -485,7 +489,10 @@ static void begin_restore(void *ctx) {
 	store_close(s);
 	f = fopen(p->d.key, "wb");
 	assert_non_null(f);
-	assert_int_equal(fwrite(seed, 1, sizeof seed, f), sizeof seed);
+	identity_of_seed(seed, &root);
+	ok(run_keys_make(&root, run_id, 1, &keys, &et), &et);
+	run_keys_encode(&keys, bytes);
+	assert_int_equal(fwrite(bytes, 1, sizeof bytes, f), sizeof bytes);
 	assert_int_equal(fclose(f), 0);
 	assert_int_equal(chmod(p->d.key, 0600), 0);
 }

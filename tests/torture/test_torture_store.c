@@ -9,6 +9,7 @@
 #include "coordinator/backup/backup.h"
 #include "coordinator/service/service.h"
 #include "coordinator/store/run_dir.h"
+#include "coordinator/store/run_keys.h"
 #include "coordinator/store/sqlite.h"
 #include "tests/common/check.h"
 #include "tests/common/scratch.h"
@@ -261,9 +262,13 @@ static void make_run(void *ctx) {
 	assert_ok(s->ops->append(s, &rec, NULL, &et));
 	assert_ok(s->ops->copy(s, p->copy, &et));
 	store_close(s);
+	struct run_keys keys;
+	uint8_t bytes[RUN_KEYS_BYTES];
+	assert_ok(run_keys_make(&p->run, run_id, 1, &keys, &et));
+	run_keys_encode(&keys, bytes);
 	FILE *f = fopen(p->d.key, "wb");
 	assert_non_null(f);
-	assert_int_equal(fwrite(p->run.secret, 1, IDENTITY_SEED_BYTES, f), IDENTITY_SEED_BYTES);
+	assert_int_equal(fwrite(bytes, 1, sizeof bytes, f), sizeof bytes);
 	fclose(f);
 }
 
