@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 bool rv_planted_bug(const char *name) {
-	return strcmp(name, "former-process") == 0;
+	return strcmp(name, "double-count") == 0;
 }
 
 static bool fails(const struct sim_options *opt, struct sim_plan *plan) {
