@@ -56,6 +56,19 @@ static void test_votes_of_other_attempts_and_rounds_do_not_count(void **state) {
 	rig_release(&r);
 }
 
+/* Otherwise a member could join the majority after a dispute has asked it for what it voted. */
+static void test_the_first_vote_of_an_attempt_stands(void **state) {
+	(void)state;
+	struct rig r;
+	rig_reducing(&r, 2, 3);
+	vote(&r, 0, 1);
+	vote(&r, 1, 0);
+	vote(&r, 0, 0);
+	rig_wait(&r, RIG_S); /* two of three that agree would commit within this time */
+	assert_int_equal(rig_doc(&r)->round, 0);
+	rig_release(&r);
+}
+
 /* The dead one delivered its part: the survivors hold the whole result, and its contribution
  * counts. */
 static void test_death_after_the_gather_costs_no_attempt(void **state) {
@@ -452,6 +465,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_commit_when_all_vote_alike),
 		cmocka_unit_test(test_votes_of_other_attempts_and_rounds_do_not_count),
+		cmocka_unit_test(test_the_first_vote_of_an_attempt_stands),
 		cmocka_unit_test(test_death_after_the_gather_costs_no_attempt),
 		cmocka_unit_test(test_slow_votes_are_waited_for_longer),
 		cmocka_unit_test(test_who_never_votes_is_waited_for_less_and_less),
