@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (size < 8)
 		return 0;
 	const uint32_t n = 1 + data[0] % LEAVES_MAX;
-	struct rv_hash nodes[2 * LEAVES_MAX + MERKLE_LEVELS], proof[MERKLE_MAX_PROOF + 1], leaves[2 * LEAVES_MAX];
+	struct rv_hash nodes[2 * LEAVES_MAX + MERKLE_LEVELS], proof[MERKLE_MAX_PROOF + 1],
+		leaves[UINT8_MAX + 1]; /* of any range that a byte counts */
 	for (uint32_t i = 0; i < n; i++)
 		nodes[i] = merkle_leaf(i, data, size);
 	merkle_build(nodes, n);
