@@ -243,8 +243,8 @@ static bool is_refuted(const struct core_audit *a, uint32_t member) {
 	return found;
 }
 
-/* Names, once, a participant of which two auditors say that it withheld its piece, and which gave it
- * to no other one. */
+/* Names, once, a participant of which two auditors say that it withheld its piece, and which gave
+ * it to no other one. */
 static void name_withheld(struct core *c, struct core_audit *a) {
 	for (uint32_t i = 0; i < a->asked && !a->named; i++)
 		for (uint32_t k = 0; k < i && !a->named; k++) {

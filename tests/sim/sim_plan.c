@@ -251,8 +251,8 @@ static void plan_flips(struct sim_plan *p, const struct sim_options *o, struct r
 /* Returns what a withholder keeps: in rows also what only columns exchange. */
 static double draw_withheld(struct rv_rng *r, const struct sim_options *o) {
 	enum { STREAM = 49, LIES = 50 };
-	/* Not other means, nor votes for something else: where few are left, a false one may be what all
-	 * that can vote agree on. */
+	/* Not other means, nor votes for something else: where few are left, a false one may be what
+	 * all that can vote agree on. */
 	static const enum sim_withheld lies[] = {FALSE_CONTRIBUTION, FALSE_SEAL};
 	struct rv_rng in_columns = rv_rng_of(o->seed, STREAM), of_lies = rv_rng_of(o->seed, LIES);
 	const double anywhere = (double)rv_rng_below(r, 2);
