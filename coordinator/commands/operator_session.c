@@ -112,7 +112,6 @@ static enum rv_err read_listen(const struct run_dir *dir, struct address *out, s
 static enum rv_err open_online(const struct run_dir *dir, struct operator_session *o, struct rv_errtext *et) {
 	struct http_client_config cfg = {.connect_timeout_ms = STARTING_MS};
 	o->online = true;
-	(void)snprintf(o->dir, sizeof o->dir, "%s", dir->dir);
 	RV_TRY(read_listen(dir, &cfg.server, et));
 	RV_TRY(run_keys_load(dir->key, &o->keys, et));
 	const uint8_t any_run[NET_RUN_ID_BYTES] = {0}; /* the coordinator here has this very key */
@@ -131,6 +130,7 @@ enum rv_err operator_open(const char *dir, const struct address *advertise, stru
 	struct operator_session *o = calloc(1, sizeof *o);
 	if (o == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory");
+	(void)snprintf(o->dir, sizeof o->dir, "%s", d.dir);
 	enum rv_err e = opened_run_open(&d, 0, advertise, NULL, NULL, &o->run, et);
 	if (e == RV_E_BUSY)
 		e = open_online(&d, o, et);
@@ -308,16 +308,27 @@ static enum rv_err take_bytes(const char *from, const char *to, struct rv_errtex
 	return e;
 }
 
+/* A copy on its way, in the run's directory. */
+static const char between_name[] = "backup.copy";
+
+/* Removes that copy, and what SQLite keeps beside it. */
+static void remove_between(const struct operator_session *o) {
+	static const char *const ends[] = {"", "-journal"};
+	char path[sizeof o->dir + sizeof between_name + sizeof "-journal"];
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+		(void)snprintf(path, sizeof path, "%s/%s%s", o->dir, between_name, ends[i]);
+		(void)unlink(path);
+	}
+}
+
 /* Has the store copied into the run's directory, which a coordinator in a sandbox may write, and
  * moves the copy. */
 static enum rv_err copy_by_way_of_the_run(struct operator_session *o, const char *path, struct rv_errtext *et) {
-	static const char name[] = "/backup.copy";
-	char *dir = realpath(o->dir, NULL), between[PATH_MAX + sizeof name];
+	char *dir = realpath(o->dir, NULL), between[PATH_MAX + sizeof between_name];
 	if (!dir)
 		return rv_fail_errno(et, errno, "%s", o->dir);
-	(void)snprintf(between, sizeof between, "%s%s", dir, name);
+	(void)snprintf(between, sizeof between, "%s/%s", dir, between_name);
 	free(dir);
-	(void)unlink(between); /* of a backup that was killed */
 	const int fd = open(between, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return rv_fail_errno(et, errno, "%s", between);
@@ -325,17 +336,22 @@ static enum rv_err copy_by_way_of_the_run(struct operator_session *o, const char
 	enum rv_err e = ask_for_copy(o, between, et);
 	if (e == RV_OK)
 		e = take_bytes(between, path, et);
-	(void)unlink(between);
+	remove_between(o);
 	return e;
 }
 
+/* A backup that was killed may have left the copy on its way: it is removed whichever way this one
+ * takes, when the coordinator has answered and so is done with the killed one's. */
 enum rv_err operator_copy_store(struct operator_session *o, const char *path, struct rv_errtext *et) {
-	if (!o->online)
+	if (!o->online) {
+		remove_between(o);
 		return service_copy_store(o->run.service, path, et);
+	}
 	char *whole = realpath(path, NULL);
 	if (whole == NULL)
 		return rv_fail_errno(et, errno, "%s: its whole path cannot be found", path);
 	enum rv_err e = ask_for_copy(o, whole, et);
+	remove_between(o);
 	if (e == RV_E_INVALID && copy_by_way_of_the_run(o, whole, NULL) == RV_OK)
 		e = RV_OK;
 	free(whole);

@@ -3,11 +3,12 @@
  * before its lie and ends as the run without it. Real processes on loopback. */
 #include "tests/common/check.h"
 #include "tests/e2e/ends.h"
+#include "tests/e2e/rounds.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { WORKERS = 4, EVIL = 3, STATUS_BANNED = 4 };
+enum { WORKERS = 4, EVIL = 3, FIRST_LIES = 2, STATUS_BANNED = 4 };
 
 static const char run_config[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 4\ndata-shards = 4\n"
@@ -23,24 +24,30 @@ static double end_loss(struct e2e *e) {
 	return loss;
 }
 
-static void start(struct e2e *e, const char *more, int honest) {
-	char config[1024];
+/* Starts so many honest workers, then EVIL if `evil` is not NULL: all of them are in round
+ * FIRST_LIES, however slow the machine. */
+static void start(struct e2e *e, const char *more, int honest, const char *evil) {
+	static const int first[] = {0, 1, 2};
+	char config[1024], env[128];
 	(void)snprintf(config, sizeof config, "%s%s", run_config, more);
 	e2e_open(e, config, WORKERS);
 	e->worker_args[0] = "--eval-every";
 	e->worker_args[1] = "1";
-	e2e_start_workers(e, honest);
+	e2e_gate_at(e, FIRST_LIES);
+	e2e_start_gated_workers(e, honest);
+	e2e_wait_for_round(e, first, 3, FIRST_LIES);
+	if (evil != NULL) {
+		(void)snprintf(env, sizeof env, "RIVULET_EVIL=%s", evil);
+		e2e_start_worker(e, EVIL, "rivulet-worker-evil", env);
+	}
+	e2e_wait_level(e, honest + (evil != NULL));
+	e2e_open_gate(e);
 }
 
 /* Plays a run of so many honest workers, and EVIL if `evil` is not NULL, to its end; returns the
  * held-out loss that an honest worker measures then. The coordinator still runs. */
 static double play(struct e2e *e, const char *more, int honest, const char *evil) {
-	char env[128];
-	start(e, more, honest);
-	if (evil != NULL) {
-		(void)snprintf(env, sizeof env, "RIVULET_EVIL=%s", evil);
-		e2e_start_worker(e, EVIL, "rivulet-worker-evil", env);
-	}
+	start(e, more, honest, evil);
 	for (int i = 0; i < honest; i++)
 		process_assert_exit(&e->workers[i], 0);
 	return end_loss(e);
@@ -104,7 +111,7 @@ static void honest_owners_are_found_right(void **state) {
 	static const int all[] = {0, 1, 2, 3};
 	for (int audited = 0; audited < 2; audited++) {
 		*state = &e;
-		start(&e, audited ? "audit-chunks = 8\naudit-rollback = true\n" : "", WORKERS);
+		start(&e, audited ? "audit-chunks = 8\naudit-rollback = true\n" : "", WORKERS, NULL);
 		e2e_assert_same_end(&e, all, WORKERS, chain, full);
 		json_t *status = e2e_status(&e);
 		json_t *audits = json_object_get(status, "audits");

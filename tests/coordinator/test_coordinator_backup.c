@@ -265,24 +265,37 @@ static void write_text(const char *path) {
 	assert_ok(rv_file_write_atomic(path, "mine", 4, 0600, &et));
 }
 
-/* What is beside it: a file of somebody, and what a killed backup left. */
+static void write_copy_on_its_way(const struct scene *s, char path[E2E_PATH + 32]) {
+	(void)snprintf(path, E2E_PATH + 32, "%s/backup.copy-journal", s->c.dir);
+	write_text(path);
+	(void)snprintf(path, E2E_PATH + 32, "%s/backup.copy", s->c.dir);
+	write_text(path);
+}
+
+/* What is beside it: a file of somebody, and what a killed backup left, there and in the run's
+ * directory. Three ways: a coordinator in a sandbox, one in none, and none. */
 static void test_it_clears_away_after_killed_ones_only(void **state) {
 	struct scene *s = *state;
-	char mine[128], left[128], left_wal[160], alone[160];
+	char mine[128], left[128], left_wal[160], alone[160], between[E2E_PATH + 32];
 	(void)snprintf(mine, sizeof mine, "%s.tmp-of-mine", s->file);
 	(void)snprintf(left, sizeof left, "%s.tmp-aB3dE6", s->file);
 	(void)snprintf(left_wal, sizeof left_wal, "%s-wal", left);
 	(void)snprintf(alone, sizeof alone, "%s.tmp-fG7hI8-journal", s->file);
 	write_text(mine);
-	for (int online = 1; online >= 0; online--) {
+	enum { IN_SANDBOX, IN_NONE, OFFLINE, WAYS };
+	for (int way = IN_SANDBOX; way < WAYS; way++) {
 		write_text(left);
 		write_text(left_wal);
 		write_text(alone);
+		write_copy_on_its_way(s, between);
 		assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
 		assert_int_equal(access(mine, F_OK), 0);
+		assert_int_equal(access(between, F_OK), -1);
 		assert_int_equal(scratch_count(s->place), 2); /* with the backup */
-		if (online)
+		if (way != OFFLINE)
 			assert_int_equal(coordinator_stop(&s->c), 0);
+		if (way == IN_SANDBOX)
+			coordinator_start(&s->c);
 	}
 	coordinator_start(&s->c);
 }

@@ -181,7 +181,9 @@ class Routers(Scene):
             with open_socket(homes.host("h1a"), fresh_port()) as s:
                 return await try_connect(s, (homes.servers["bystander"].v4, 80), None, 1.0)
 
-        self.assertEqual(asyncio.run(knock()), "silence")
+        end = time.monotonic() + DEADLINE_S  # a packet that is late is not lost
+        while homes.bystander_packets() == 0 and time.monotonic() < end:
+            self.assertEqual(asyncio.run(knock()), "silence")
         self.assertGreaterEqual(homes.bystander_packets(), 1)
 
 
