@@ -320,6 +320,10 @@ enum rv_err backend_open(const char *name, const struct backend_options *opt, st
 void backend_close(struct backend *be); /* NULL is fine */
 /* Finds the table of `name` without opening it, with the same faults. Borrowed, for ever. */
 enum rv_err backend_find(const char *name, const struct backend_ops **out, struct rv_errtext *et);
+/* Computes what step_memory of backend `name` would; without the plugin that of "cuda" as well, by
+ * this program's own count of it. RV_E_NOTFOUND: there is no such backend. */
+enum rv_err backend_step_memory(const char *name, enum dtype act, const struct step_bounds *s, struct step_memory *out,
+								struct rv_errtext *et);
 /* Returns the faster dtype of products on backend `name` (opened with the same `isa`): bf16 on a
  * GPU and on a processor with instructions for bf16 (AVX512_BF16), which moves half the bytes; fp32
  * elsewhere, where each product would first round its operands in software. */

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/cuda/sizes/step_sizes.h"
 #include "kernels/plugin.h"
 #include "kernels/ref/ref.h"
 
@@ -36,6 +37,20 @@ enum rv_err backend_find(const char *name, const struct backend_ops **out, struc
 		return fail_unknown(name, et);
 	RV_TRY(plugin_cuda(&plugin, et));
 	*out = plugin->ops;
+	return RV_OK;
+}
+
+enum rv_err backend_step_memory(const char *name, enum dtype act, const struct step_bounds *s, struct step_memory *out,
+								struct rv_errtext *et) {
+	const struct backend_ops *ops;
+	const bool is_plugin = strcmp(name, "cuda") == 0;
+	*out = (struct step_memory){.n = 0};
+	enum rv_err e = backend_find(name, &ops, is_plugin ? NULL : et);
+	if (e == RV_OK && ops->step_memory)
+		ops->step_memory(act, s, out);
+	if (e == RV_OK || !is_plugin)
+		return e;
+	cuda_count_step_memory(act, s, GEMM_WORKSPACE_BYTES, out);
 	return RV_OK;
 }
 

@@ -1,20 +1,10 @@
 // column_sum.cu: sums over rows, in two steps of fixed shape: slabs of rows to partial sums,
-// partial sums to the result. Each element is read once; partial sums are at most COLUMN_SLABS rows
+// partial sums to the result. Each element is read once; partial sums are column_sum_slabs() rows
 // more.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 
-enum { COLUMN_WARPS = 8, COLUMN_SLABS = 64, COLUMN_SLAB_ROWS = 64 };
-
-// Returns the number of slabs: a function of n alone.
-static int slab_count(int n) {
-	int slabs = (n + COLUMN_SLAB_ROWS - 1) / COLUMN_SLAB_ROWS;
-	return slabs < COLUMN_SLABS ? slabs : (int)COLUMN_SLABS;
-}
-
-extern "C" size_t column_sum_scratch_floats(int n, int c) {
-	return (size_t)slab_count(n) * c;
-}
+enum { COLUMN_WARPS = 8 };
 
 // Sums block (columns, slab): warp w takes rows w, w + COLUMN_WARPS, ... of the slab; the warps'
 // sums are added in order.
@@ -85,9 +75,9 @@ extern "C" void launch_column_sum(cudaStream_t stream, enum dtype act, float *su
 		[=](auto a) {
 			typedef typename decltype(a)::T T;
 			constexpr int V = decltype(a)::V;
-			dim3 grid(blocks_for((size_t)c, WARP * V), (unsigned)slab_count(n));
+			dim3 grid(blocks_for((size_t)c, WARP * V), (unsigned)column_sum_slabs(n));
 			LAUNCH((column_sum_kernel<T, V>), grid, WARP * COLUMN_WARPS, 0, stream, partial, as<T>(x), n, c);
 		},
 		x, partial);
-	launch_reduce_partials(stream, sums, nullptr, partial, slab_count(n), c, c);
+	launch_reduce_partials(stream, sums, nullptr, partial, column_sum_slabs(n), c, c);
 }

@@ -32,6 +32,10 @@ void cuda_use(const struct cuda_backend *cu) {
 	cuda_check(cudaSetDevice(cu->device), "cudaSetDevice");
 }
 
+cudaError_t cuda_wait_asleep(void) {
+	return cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync);
+}
+
 static void free_buffer(struct cuda_buffer *b) {
 	cuda_check(cudaFree(b->p), "cudaFree");
 	*b = (struct cuda_buffer){0};
@@ -218,7 +222,7 @@ static void make_streams(struct cuda_backend *cu) {
 	cuda_check(cudaStreamCreateWithFlags(&cu->stream, cudaStreamNonBlocking), "cudaStreamCreate");
 	cuda_micro_init(&cu->micro);
 	for (int i = 0; i < CUDA_STAGES; i++)
-		cuda_check(cudaEventCreateWithFlags(&cu->stages[i].copied, cudaEventDisableTiming), "cudaEventCreate");
+		cuda_check(cudaEventCreateWithFlags(&cu->stages[i].copied, EVENT_TO_WAIT_FOR), "cudaEventCreate");
 }
 
 static void describe(struct cuda_backend *cu, const struct cudaDeviceProp *prop) {
@@ -241,6 +245,8 @@ static enum rv_err cuda_open(const struct backend_options *opt, struct backend *
 	RV_TRY(cuda_load_code(device, et));
 	struct cudaDeviceProp prop;
 	cudaError_t e = cudaSetDevice(device);
+	if (e == cudaSuccess)
+		e = cuda_wait_asleep();
 	if (e == cudaSuccess)
 		e = cudaGetDeviceProperties(&prop, device);
 	if (e != cudaSuccess)

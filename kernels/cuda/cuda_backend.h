@@ -10,9 +10,10 @@
 #include "kernels/cuda/cuda_outer.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/sdpa.h"
+#include "kernels/cuda/sizes/step_sizes.h"
 #include "kernels/cuda/vendor/runtime.h"
 
-enum { CUDA_STAGES = 4, CUDA_DESCRIPTION_BYTES = 400 };
+enum { CUDA_DESCRIPTION_BYTES = 400 };
 
 /* An allocation of alloc. The bf16 copy of its floats exists once a product has used some of them
  * as a weight; elements [stale_begin, stale_end) of it are out of date. */
@@ -54,6 +55,12 @@ struct cuda_backend {
 /* Makes its device current for the calling thread: a backend may be opened on one thread and driven
  * on another. */
 void cuda_use(const struct cuda_backend *cu);
+
+/* Makes threads that wait for the current device sleep instead of spin, whatever they wait for but
+ * an event: those have flags of their own, as EVENT_TO_WAIT_FOR. A person uses the processors. */
+cudaError_t cuda_wait_asleep(void);
+/* Flags of an event for which the host waits. */
+#define EVENT_TO_WAIT_FOR (cudaEventDisableTiming | cudaEventBlockingSync)
 
 static inline struct cuda_backend *cuda_of(struct backend *be) {
 	struct cuda_backend *cu = (struct cuda_backend *)be;
@@ -109,14 +116,6 @@ void cuda_weights_all_changed(struct cuda_backend *cu, const float *p);
 /* Writes to out (3 n + 1): tokens, rows sorted by token, and the first row of each distinct token;
  * n from there on. Returns the number of distinct tokens. */
 int cuda_sort_tokens(int32_t *out, const int32_t *tokens, int n);
-/* A row of logits is padded to whole tiles; a chunk of them is at most `chunk_bytes`, but at least
- * a row: chunks of n rows are equal, and whole tiles if they have several. */
-enum { CUDA_LOGITS_TILE = 256, CUDA_LOGITS_ROW_ALIGN = 128, CUDA_LOGITS_CHUNK_BYTES = 256 << 20 };
-size_t cuda_logits_row_bytes(enum dtype act, int vp);
-int cuda_logits_rows(size_t chunk_bytes, size_t row_bytes, int n);
-/* Returns the bytes of adamw's spans on their way to the device. */
-size_t cuda_spans_bytes(int n_spans);
-
 /* cuda_reserve.c */
 void cuda_step_memory(enum dtype act, const struct step_bounds *s, struct step_memory *out);
 enum rv_err cuda_reserve(struct backend *be, const struct step_bounds *s, struct rv_errtext *et);

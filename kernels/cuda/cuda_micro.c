@@ -11,7 +11,7 @@ void cuda_micro_init(struct cuda_micro *m) {
 	m->wants_graphs = !said || strcmp(said, "0") != 0;
 	cuda_check(cudaStreamCreateWithFlags(&m->copies, cudaStreamNonBlocking), "cudaStreamCreate");
 	for (int i = 0; i < CUDA_INPUTS; i++) {
-		cuda_check(cudaEventCreateWithFlags(&m->inputs[i].copied, cudaEventDisableTiming), "cudaEventCreate");
+		cuda_check(cudaEventCreateWithFlags(&m->inputs[i].copied, EVENT_TO_WAIT_FOR), "cudaEventCreate");
 		cuda_check(cudaEventCreateWithFlags(&m->inputs[i].taken, cudaEventDisableTiming), "cudaEventCreate");
 	}
 }
@@ -35,19 +35,13 @@ void cuda_micro_release(struct cuda_backend *cu) {
 
 /* ---- input ---- */
 
-/* Returns the words of an input: tokens, their order, targets, grad_scale. The losses are behind
- * them, on the device only. */
-static size_t input_words(size_t n) {
-	return n + (2 * n + 1) + n + 1;
-}
-
 static struct cuda_micro_parts parts_at(int32_t *at, size_t n) {
 	return (struct cuda_micro_parts){
 		.tokens = at,
 		.sorted = at,
 		.targets = at + 3 * n + 1,
 		.grad_scale = (const float *)(const void *)(at + 4 * n + 1),
-		.losses = (float *)(void *)(at + input_words(n)),
+		.losses = (float *)(void *)(at + cuda_input_words(n)),
 	};
 }
 
@@ -75,7 +69,7 @@ static void pack(int32_t *to, const struct micro_batch *b, size_t n) {
 static void take_input(struct cuda_backend *cu, const struct micro_batch *b) {
 	struct cuda_micro *m = &cu->micro;
 	struct cuda_input *in = &m->inputs[m->next_input];
-	size_t n = (size_t)b->b * (size_t)b->t, bytes = input_words(n) * sizeof(int32_t);
+	size_t n = (size_t)b->b * (size_t)b->t, bytes = cuda_input_words(n) * sizeof(int32_t);
 	m->next_input = (m->next_input + 1) % CUDA_INPUTS;
 	cuda_check(cudaEventSynchronize(in->copied), "cudaEventSynchronize");
 	void *pinned = in->pinned;
@@ -118,17 +112,13 @@ static void keep_losses(struct cuda_backend *cu, size_t n) {
 	m->n_losses += n;
 }
 
-static size_t fetched_bytes(size_t losses) {
-	return sizeof(double) + losses * sizeof(float);
-}
-
 const float *cuda_micro_losses(struct backend *be, size_t *n, const float *x, size_t x_n, double *squares) {
 	struct cuda_backend *cu = cuda_of(be);
 	struct cuda_micro *m = &cu->micro;
 	void *fetched = m->fetched;
 	*n = m->n_losses;
 	m->n_losses = 0;
-	grow_pinned(&fetched, &m->fetched_bytes, fetched_bytes(*n));
+	grow_pinned(&fetched, &m->fetched_bytes, cuda_fetched_bytes(*n));
 	m->fetched = fetched;
 	double *sum = fetched;
 	float *losses = (float *)(void *)(sum + 1);
@@ -146,18 +136,6 @@ const float *cuda_micro_losses(struct backend *be, size_t *n, const float *x, si
 
 /* ---- memory ---- */
 
-static size_t input_bytes(size_t n) {
-	return input_words(n) * sizeof(int32_t);
-}
-
-size_t cuda_micro_bytes(size_t n, size_t losses) {
-	return (CUDA_INPUTS + 1) * input_bytes(n) + n * sizeof(float) + losses * sizeof(float);
-}
-
-size_t cuda_micro_pinned_bytes(size_t n, size_t losses) {
-	return CUDA_INPUTS * input_bytes(n) + fetched_bytes(losses);
-}
-
 static bool reserve_input(struct cuda_backend *cu, struct cuda_input *in, size_t bytes) {
 	void *pinned = in->pinned;
 	bool ok = cuda_try_grow_pinned(&pinned, &in->pinned_bytes, bytes);
@@ -169,11 +147,11 @@ bool cuda_micro_reserve(struct cuda_backend *cu, size_t n, size_t losses) {
 	struct cuda_micro *m = &cu->micro;
 	void *fetched = m->fetched;
 	RV_ASSERT(m->n_losses == 0 && !m->batch);
-	bool ok = cuda_try_grow_pinned(&fetched, &m->fetched_bytes, fetched_bytes(losses));
+	bool ok = cuda_try_grow_pinned(&fetched, &m->fetched_bytes, cuda_fetched_bytes(losses));
 	m->fetched = fetched;
 	for (int i = 0; ok && i < CUDA_INPUTS; i++)
-		ok = reserve_input(cu, &m->inputs[i], input_bytes(n));
-	return ok && cuda_try_grow(cu, &m->now, input_bytes(n) + n * sizeof(float)) &&
+		ok = reserve_input(cu, &m->inputs[i], cuda_input_words(n) * sizeof(int32_t));
+	return ok && cuda_try_grow(cu, &m->now, cuda_input_words(n) * sizeof(int32_t) + n * sizeof(float)) &&
 		   cuda_try_grow(cu, &m->losses, losses * sizeof(float));
 }
 

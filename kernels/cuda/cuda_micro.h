@@ -23,12 +23,13 @@
 #define RV_CUDA_CUDA_MICRO_H
 
 #include "kernels/backend.h"
+#include "kernels/cuda/sizes/step_sizes.h"
 #include "kernels/cuda/vendor/runtime.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CUDA_INPUTS = 2, CUDA_GRAPHS = 8, CUDA_GRAPH_TRIES = 2 };
+enum { CUDA_GRAPHS = 8, CUDA_GRAPH_TRIES = 2 };
 
 /* Device memory that grows to the largest size asked for. Valid until the next request of the same
  * buffer. */
@@ -84,11 +85,6 @@ struct cuda_micro_parts {
 	const float *grad_scale;
 	float *losses;
 };
-
-/* Return the memory that micro-batches of up to n tokens need, with `losses` tokens between two
- * calls of micro_losses: of the device, and of the host (pinned). */
-size_t cuda_micro_bytes(size_t n, size_t losses);
-size_t cuda_micro_pinned_bytes(size_t n, size_t losses);
 
 struct cuda_backend;
 /* Allocates that memory; false: there is not enough. Not while losses are kept. */

@@ -171,21 +171,6 @@ static struct cuda_micro_parts head_parts(struct cuda_backend *cu, const int32_t
 	};
 }
 
-size_t cuda_logits_row_bytes(enum dtype act, int vp) {
-	int ld = (vp + CUDA_LOGITS_ROW_ALIGN - 1) / CUDA_LOGITS_ROW_ALIGN * CUDA_LOGITS_ROW_ALIGN;
-	return (size_t)ld * dtype_bytes(act);
-}
-
-int cuda_logits_rows(size_t chunk_bytes, size_t row_bytes, int n) {
-	const size_t rows = (size_t)n, fit = chunk_bytes / row_bytes, tile = fit < CUDA_LOGITS_TILE ? 1 : CUDA_LOGITS_TILE;
-	if (fit >= rows)
-		return n;
-	if (fit < 1)
-		return 1;
-	const size_t most = fit / tile * tile, chunks = (rows + most - 1) / most, even = (rows + chunks - 1) / chunks;
-	return (int)((even + tile - 1) / tile * tile);
-}
-
 void cuda_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
 					 const int32_t *targets, int n, int c, int v, int vp, float grad_scale, enum gradient_mode mode) {
 	struct cuda_backend *cu = cuda_of(be);
@@ -218,10 +203,6 @@ void cuda_logits(struct backend *be, float *host_out, const act_t *x, const floa
 	float *out = cuda_scratch(cu, SCRATCH_LOGITS, bytes);
 	logits_of(cu, out, DTYPE_F32, x, wte, n, c, v, v);
 	cuda_fetch(cu, host_out, out, bytes);
-}
-
-size_t cuda_spans_bytes(int n_spans) {
-	return (size_t)n_spans * (sizeof(size_t) + 1); /* ends, then whether they decay */
 }
 
 /* The optimizer's spans on the device. */

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "kernels/backend.h"
+#include "kernels/cuda/sizes/step_sizes.h"
 #include "kernels/cuda/vendor/runtime.h"
 
 enum gemm_epilogue {

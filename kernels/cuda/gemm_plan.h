@@ -13,8 +13,7 @@
 
 enum {
 	GEMM_GUESSES = 8,
-	GEMM_ALIGNMENT = 16,             /* bytes: no algorithm needs more */
-	GEMM_WORKSPACE_BYTES = 64 << 20, /* NVIDIA's advice for sm_90; 32 MiB below */
+	GEMM_ALIGNMENT = 16, /* bytes: no algorithm needs more */
 };
 
 /* The library on one device. */

@@ -9,6 +9,7 @@
 #define RV_CUDA_LAUNCH_H
 
 #include "kernels/backend.h"
+#include "kernels/cuda/sizes/step_sizes.h"
 #include "kernels/cuda/vendor/runtime.h"
 
 #ifdef __cplusplus
@@ -52,13 +53,11 @@ struct norm_backward {
 	float *partial; /* norm_backward_scratch_floats(n, c) */
 	int n, c;
 };
-size_t norm_backward_scratch_floats(int n, int c);
 void launch_norm_backward(cudaStream_t stream, enum dtype act, const struct norm_backward *p);
 
 /* column_sum.cu */
 /* Adds to sums[c] the sum over rows of x (n, c), with column_sum_scratch_floats(n, c) of
  * scratch. */
-size_t column_sum_scratch_floats(int n, int c);
 void launch_column_sum(cudaStream_t stream, enum dtype act, float *sums, const act_t *x, float *partial, int n, int c);
 /* Adds sums[i] += partial[0][i] + partial[1][i] + ..., i < columns; partial has rows of `ld`
  * floats. With `second` (may be NULL) in the same launch: second[i] += partial[0][columns + i] +
@@ -117,7 +116,6 @@ struct classifier_rows {
 void launch_classifier(cudaStream_t stream, enum dtype act, const struct classifier_rows *p);
 
 /* adamw.cu */
-enum { SUM_SQUARES_PARTIALS = 1024 };
 /* Writes *sum = the sum of x[i]^2; partial (SUM_SQUARES_PARTIALS). */
 void launch_sum_squares(cudaStream_t stream, double *sum, double *partial, const float *x, size_t n);
 struct adamw_arrays {

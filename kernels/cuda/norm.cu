@@ -3,16 +3,13 @@
 // The threads of a row (blockDim.x) hold it in registers: it is read once. Forward moves two
 // activations per element (four with a residual); backward four (dout, x, and dx in and out) and,
 // for dw and dbias, partial sums of groups of rows: at most NORM_PARTIALS rows of 2 c floats,
-// written and read once and added in a fixed order.
+// written and read once and added in a fixed order (step_sizes.h).
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.cuh"
 
 enum {
-	NORM_THREADS = 256,
 	NORM_THREADS_MAX = 512,
-	NORM_PARTIALS = 1024,
-	NORM_PARTIAL_ROWS = 8,
 	NORM_EARLY = 8 // channels of a thread for which there are registers to load dx early
 };
 
@@ -144,19 +141,10 @@ extern "C" void launch_norm_forward(cudaStream_t stream, enum dtype act, const s
 		p.sum, p.out, p.a, p.b, p.w, p.bias);
 }
 
-// Returns the number of groups of rows, each with one thread's sum of dw: a function of n alone,
-// but for norm_blocks() rounding up to the rows of a block.
-static int partial_rows(int n) {
-	int rows = (n + NORM_PARTIAL_ROWS - 1) / NORM_PARTIAL_ROWS;
-	return rows < NORM_PARTIALS ? rows : (int)NORM_PARTIALS;
-}
-
+// Returns the blocks of the backward pass: a function of n alone, but for rounding up to the rows
+// of a block.
 static int norm_blocks(int n, int rows_of_block) {
-	return (partial_rows(n) + rows_of_block - 1) / rows_of_block;
-}
-
-extern "C" size_t norm_backward_scratch_floats(int n, int c) {
-	return (size_t)(partial_rows(n) + NORM_THREADS / WARP) * 2 * c;
+	return (norm_partial_rows(n) + rows_of_block - 1) / rows_of_block;
 }
 
 // Computes, with xhat = (x - mean) rstd and g = dout w:  dx += rstd (g - mean(g) - xhat mean(g

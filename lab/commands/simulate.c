@@ -1,5 +1,6 @@
 /* simulate.c: `rivulet simulate`: the cost of a line for a run, before renting a machine. */
 #include "lab/commands/commands.h"
+#include "lab/simulate/card_memory.h"
 #include "lab/simulate/presets.h"
 #include "lab/simulate/print.h"
 #include "lab/simulate/units.h"
@@ -24,6 +25,9 @@ struct simulate_options {
 	int codec, mean_codec; /* 0: `bits`, mean_bits; else 1 + enum codec_choice */
 	char params[32], rate[32], rate_down[32], beside[160];
 	int64_t layers, workers, steps_per_round, fragments, overlap_steps, steps;
+	bool memory;
+	int64_t gpu, gpus, host, sequences;
+	char model[32];
 	double step_time_ms, bits, mean_bits, ddp_bits, latency_ms, sync_ms, overhead;
 };
 
@@ -82,6 +86,15 @@ static const struct rv_option options[] = {
 	 "Print a published table beside our figures.", "Question"},
 	{"beside", RV_OPT_STRING, FIELD(beside), CAP(beside), "", 0, 0, NULL, "A published figure, printed under ours.",
 	 "Question"},
+	{"memory", RV_OPT_BOOL, FIELD(memory), 0, "no", 0, 0, NULL,
+	 "Instead of a line: what fits the memory of GPUs, and which savings a worker takes.", "Memory"},
+	{"gpu", RV_OPT_BYTES, FIELD(gpu), 0, "0", 0, 1e15, NULL,
+	 "Memory of a GPU, such as 24GB; 0: a table of cards of 8 to 80 GB.", "Memory"},
+	{"gpus", RV_OPT_INT, FIELD(gpus), 0, "1", 1, DEVICE_MAX, NULL, "GPUs of a worker, together one replica.", "Memory"},
+	{"host", RV_OPT_BYTES, FIELD(host), 0, "0", 0, 1e15, NULL, "The worker's memory beside them; 0: any.", "Memory"},
+	{"model", RV_OPT_STRING, FIELD(model), CAP(model), "", 0, 0, NULL,
+	 "A model of `rivulet train --preset`, such as gpt2-1.5b; empty: the largest that fits.", "Memory"},
+	{"sequences", RV_OPT_INT, FIELD(sequences), 0, "16", 1, 65536, NULL, "Sequences of a step.", "Memory"},
 	{"format", RV_OPT_CHOICE, FIELD(format), 0, "auto", 0, 0, "auto|text|json",
 	 "auto: text on a terminal, JSON lines otherwise.", "Output"},
 	{.name = NULL},
@@ -182,9 +195,30 @@ static enum rv_err plan_make(const struct simulate_options *o, struct plan *p, s
 	return RV_OK;
 }
 
+/* Refuses options that one of both questions, line and memory, does not have. */
+static enum rv_err check_memory(const struct simulate_options *o, struct rv_errtext *et) {
+	struct run_config run;
+	if (!o->memory && (o->gpu > 0 || o->host > 0 || o->gpus > 1 || o->model[0]))
+		return rv_fail(et, RV_E_INVALID, "%s belongs to --memory: add it",
+					   o->gpu > 0    ? "gpu"
+					   : o->host > 0 ? "host"
+					   : o->gpus > 1 ? "gpus"
+									 : "model");
+	if (!o->memory)
+		return RV_OK;
+	if (o->gpu == 0 && (o->model[0] || o->gpus > 1))
+		return rv_fail(et, RV_E_INVALID, "%s = %s: the memory of a GPU is missing; add --gpu 24GB",
+					   o->model[0] ? "model" : "gpus", o->model[0] ? o->model : "more than 1");
+	if (o->sequences < o->gpus)
+		return rv_fail(et, RV_E_RANGE, "sequences = %lld: must be at least one for each of %lld GPUs",
+					   (long long)o->sequences, (long long)o->gpus);
+	return o->model[0] ? card_run_of(o->model, o->sequences, &run, et) : RV_OK;
+}
+
 static enum rv_err check_options(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	struct plan p;
 	(void)args;
+	RV_TRY(check_memory(opts, et));
 	return plan_make(opts, &p, et);
 }
 
@@ -225,12 +259,65 @@ static enum rv_err print_answers(const struct simulate_options *o, const struct 
 	return RV_OK;
 }
 
+static bool is_json(const struct simulate_options *o) {
+	return o->format == FORMAT_JSON || (o->format == FORMAT_AUTO && !isatty(STDOUT_FILENO));
+}
+
+/* ---- memory ---- */
+
+static struct card_room room_of(const struct simulate_options *o) {
+	return (struct card_room){(int)o->gpus, (size_t)o->gpu, o->host > 0 ? (size_t)o->host : SIZE_MAX};
+}
+
+/* Prints the largest model for the cards that were named, or for each of the table. */
+static enum rv_err print_largest(const struct simulate_options *o, bool json, struct rv_errtext *et) {
+	const struct card_room named = room_of(o);
+	for (int i = 0; i < (o->gpu > 0 ? 1 : CARD_ROOMS); i++) {
+		struct card_room room = o->gpu > 0 ? named : card_rooms[i];
+		struct card_answer a;
+		room.host_bytes = named.host_bytes;
+		RV_TRY(card_largest(&room, o->sequences, &a, et));
+		RV_TRY(card_print_room(&room, &a, i == 0, json, et));
+	}
+	return RV_OK;
+}
+
+static bool same_savings(const struct card_answer *a, const struct card_answer *b) {
+	return a->fits && b->fits && a->savings.micro_batch == b->savings.micro_batch &&
+		   a->savings.recompute == b->savings.recompute && a->savings.moments == b->savings.moments;
+}
+
+/* Prints every combination of savings of a model, each with its largest micro-batch. */
+static enum rv_err print_combinations(const struct simulate_options *o, bool json, struct rv_errtext *et) {
+	const struct card_room room = room_of(o);
+	const struct savings_wish any = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY};
+	struct run_config run;
+	struct card_answer chosen, a;
+	bool first = true;
+	RV_TRY(card_run_of(o->model, o->sequences, &run, et));
+	RV_TRY(card_plan(&run, &room, &any, &chosen, et));
+	for (int moments = MOMENTS_FP32; moments <= MOMENTS_INT8; moments++)
+		for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_BLOCK; recompute++, first = false) {
+			struct savings_wish wish = {.recompute = recompute, .moments = moments};
+			RV_TRY(card_plan(&run, &room, &wish, &a, et));
+			wish.micro_batch = 1; /* the least, where nothing fits */
+			if (!a.fits)
+				RV_TRY(card_plan(&run, &room, &wish, &a, et));
+			RV_TRY(card_print_savings(&room, &a, same_savings(&a, &chosen), first, json, et));
+		}
+	if (!json && !chosen.fits)
+		printf("\nNo combination fits.\n");
+	return RV_OK;
+}
+
 static enum rv_err run_simulate(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct simulate_options *o = opts;
 	struct plan p;
 	(void)args;
+	if (o->memory)
+		return (o->model[0] ? print_combinations : print_largest)(o, is_json(o), et);
 	RV_TRY(plan_make(o, &p, et));
-	bool json = o->format == FORMAT_JSON || (o->format == FORMAT_AUTO && !isatty(STDOUT_FILENO));
+	const bool json = is_json(o);
 	return p.table ? simulate_print_table(p.table, json, et) : print_answers(o, &p, json, et);
 }
 
@@ -248,11 +335,16 @@ const struct rv_command simulate_command = {
 		"    rivulet simulate --method streaming --fragments 4 --overlap-steps 5 --bits 4 --solve utilisation=0.99\n"
 		"    rivulet simulate --table streaming-diloco\n"
 		"    rivulet simulate --preset covenant-72b\n"
+		"    rivulet simulate --memory --gpu 24GB --model gpt2-1.5b\n"
 		"\n"
 		"steps-per-round, fragments and overlap-steps have the meaning of run.conf and `rivulet train`: a round is\n"
 		"H steps, and round r exchanges fragment r mod P, so that each parameter is exchanged once in P H steps.\n"
 		"Eager and delayed updates hide an exchange behind a whole round, as streaming does with --fragments 1\n"
 		"--overlap-steps H.\n"
+		"\n"
+		"--memory plans, needs no GPU, and has the figures of a worker of a run with default codecs: what a card "
+		"needs\n"
+		"at least, with 0.5 GB for its driver, and what the worker's process needs beside it.\n"
 		"\n"
 		"step-time-ms of your machine: compute_us of a round in metrics.jsonl, over steps-per-round. If a round\n"
 		"overlaps nothing, its time is H steps + 7 latencies + sync-ms + 2 (N-1)/N params bits overhead / rate.",

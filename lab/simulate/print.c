@@ -1,13 +1,12 @@
 /* print.c: answers of the utilisation model as text and as JSON lines. */
 #include "lab/simulate/print.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 
 /* ---- JSON lines ---- */
 
-static enum rv_err print_line(json_t *line, struct rv_errtext *et) {
+enum rv_err simulate_print_line(json_t *line, struct rv_errtext *et) {
 	if (!line)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a line of output");
 	int rc = json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -26,12 +25,12 @@ static json_t *number_or_null(double v) {
 static enum rv_err table_json(const struct published_table *t, int row, int model, const struct table_cell *cells,
 							  struct rv_errtext *et) {
 	for (int u = 0; u < TABLE_UTILISATIONS; u++)
-		RV_TRY(
-			print_line(json_pack("{ss ss ss ss sf sf sf si}", "event", "cell", "table", t->name, "method",
-								 t->rows[row].name, "model", t->models[model].name, "utilisation",
-								 table_utilisations[u], "published_gbit_per_s", cells[u].published, "ours_gbit_per_s",
-								 round(cells[u].ours * 1e4) / 1e4, "grid_points_off", cells[u].off_by),
-					   et));
+		RV_TRY(simulate_print_line(json_pack("{ss ss ss ss sf sf sf si}", "event", "cell", "table", t->name, "method",
+											 t->rows[row].name, "model", t->models[model].name, "utilisation",
+											 table_utilisations[u], "published_gbit_per_s", cells[u].published,
+											 "ours_gbit_per_s", round(cells[u].ours * 1e4) / 1e4, "grid_points_off",
+											 cells[u].off_by),
+								   et));
 	return RV_OK;
 }
 
@@ -75,9 +74,10 @@ enum rv_err simulate_print_table(const struct published_table *t, bool json, str
 		printf("\n%s\n", sentence);
 		return RV_OK;
 	}
-	return print_line(json_pack("{ss ss si si si ss}", "event", "summary", "table", t->name, "cells", count.cells,
-								"exact", count.exact, "within_one", count.within_one, "message", sentence),
-					  et);
+	return simulate_print_line(json_pack("{ss ss si si si ss}", "event", "summary", "table", t->name, "cells",
+										 count.cells, "exact", count.exact, "within_one", count.within_one, "message",
+										 sentence),
+							   et);
 }
 
 /* ---- runs ---- */
@@ -104,7 +104,7 @@ enum rv_err simulate_print_answer_json(const struct simulate_answer *a, struct r
 	if (line && figures)
 		json_object_update(line, figures);
 	json_decref(figures);
-	return print_line(line, et);
+	return simulate_print_line(line, et);
 }
 
 static void scaled_text(double v, const char *unit, char out[static 24]) {

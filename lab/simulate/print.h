@@ -6,6 +6,8 @@
 #include "lab/simulate/simulate.h"
 #include "lab/simulate/tables.h"
 
+#include <jansson.h>
+
 /* A run and its result. */
 struct simulate_answer {
 	struct simulate_run run; /* its rate is given, or solved for */
@@ -14,6 +16,8 @@ struct simulate_answer {
 	bool reachable; /* false: no line suffices; run and result are those of an unlimited one */
 };
 
+/* Prints `line`, which it takes, as one line. RV_E_NOMEM if it is NULL, RV_E_IO. */
+enum rv_err simulate_print_line(json_t *line, struct rv_errtext *et);
 /* Prints the comparison with a published table; ends with "N of C exact, M within one grid point".
  * All print to stdout; RV_E_IO, RV_E_NOMEM. */
 enum rv_err simulate_print_table(const struct published_table *t, bool json, struct rv_errtext *et);

@@ -165,10 +165,41 @@ static void test_refusals(void **state) {
 	check("--layers 0", 2, "[1, 1024]");
 }
 
+/* What fits a card, without one, for people and for programs. */
+static void test_memory_of_cards(void **state) {
+	(void)state;
+	check("--memory --format text", 0, "8 x 80 GB");
+	check("--memory", 0, "\"event\":\"card_memory\"");
+	double last = 0;
+	for (int i = 0; i < 4; i++) { /* 8, 12, 16, 24 GB */
+		json_t *line = json_line(i);
+		assert_true(number(line, "params") > last && number(line, "device_bytes") <= number(line, "card_bytes"));
+		last = number(line, "params");
+		json_decref(line);
+	}
+	check("--memory --gpu 24GB --model gpt2-1.5b", 0, "\"event\":\"card_savings\"");
+	int chosen = 0;
+	for (int i = 0; i < 8; i++) {
+		json_t *line = json_line(i);
+		const bool fits = json_is_true(json_object_get(line, "fits"));
+		assert_true(fits == (number(line, "device_bytes") <= 24e9));
+		chosen += json_is_true(json_object_get(line, "chosen"));
+		json_decref(line);
+	}
+	assert_int_equal(chosen, 1);
+	check("--memory --gpu 4GB --model gpt2-1.5b --format text", 0, "No combination fits.");
+	check("--memory --gpu 24GB --host 16GB --model gpt2-1.5b --format text", 0, "No combination fits.");
+	check("--gpu 24GB", 2, "gpu belongs to --memory");
+	check("--memory --model gpt2-1.5b", 2, "add --gpu 24GB");
+	check("--memory --gpu 24GB --gpus 8 --sequences 4", 2, "at least one for each of 8 GPUs");
+	check("--memory --gpu 24GB --model gpt2-2b", 2, "did you mean");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables),
 		cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_memory_of_cards),
 		cmocka_unit_test(test_a_fragment_a_round),
 		cmocka_unit_test(test_long_rounds_cost_nothing),
 		cmocka_unit_test(test_solve),

@@ -231,6 +231,35 @@ static void test_a_replica_takes_what_is_planned(void **state) {
 	}
 }
 
+/* A program without the plugin counts what the plugin does, and cuBLASLt's workspace, which the
+ * emulator has not. */
+static void test_a_plan_without_the_plugin_is_the_same(void **state) {
+	(void)state;
+	for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+		const struct run_config cfg = variant_config(&variants[i]);
+		const struct step_bounds s = {.b = (int)cfg.batch,
+									  .t = (int)cfg.context,
+									  .c = (int)cfg.n_embd,
+									  .widest = 4 * (int)cfg.n_embd,
+									  .heads = 2,
+									  .kv_heads = 1 + (int)(i % 2),
+									  .head_dim = TENSOR_HEAD_DIM,
+									  .v = 255,
+									  .vp = 256,
+									  .losses = 700,
+									  .n_spans = 1 + 300 * (int)i,
+									  .operand = 64 * i};
+		const enum dtype act = i % 2 ? DTYPE_BF16 : DTYPE_F32;
+		struct step_memory own, plugin;
+		struct rv_errtext et = {0};
+		cuda_count_step_memory(act, &s, GEMM_WORKSPACE_BYTES, &own);
+		assert_int_equal(backend_step_memory("cuda", act, &s, &plugin, &et), RV_OK);
+		assert_int_equal(step_memory_bytes(&own), step_memory_bytes(&plugin) + GEMM_WORKSPACE_BYTES);
+		assert_int_equal(step_memory_least(&own), step_memory_least(&plugin) + GEMM_WORKSPACE_BYTES);
+		assert_int_equal(own.pinned_bytes, plugin.pinned_bytes);
+	}
+}
+
 /* ---- a device that is too small ---- */
 
 /* With `room` bytes the replica is refused with a reason, or trains. */
@@ -361,6 +390,7 @@ int main(void) {
 		cmocka_unit_test(test_a_stopped_evaluation_leaves_the_weights),
 		cmocka_unit_test(test_steps_allocate_no_device_memory),
 		cmocka_unit_test(test_a_replica_takes_what_is_planned),
+		cmocka_unit_test(test_a_plan_without_the_plugin_is_the_same),
 		cmocka_unit_test(test_with_any_amount_of_memory_it_trains_or_is_refused),
 		cmocka_unit_test(test_a_refusal_names_a_batch_that_fits),
 		cmocka_unit_test(test_chunks_of_logits_are_equal_and_whole_tiles),

@@ -10,8 +10,6 @@
 #include <string.h>
 
 #define MIB ((double)(1 << 20))
-/* Bytes that a driver and its libraries take of a device in addition. */
-#define DEVICE_OVERHEAD_BYTES ((size_t)512 << 20)
 
 struct memory_room memory_room_now(const struct device_choice *device) {
 	return (struct memory_room){
@@ -44,7 +42,7 @@ static enum rv_err need_of(const struct memory_request *q, const struct memory_r
 	struct memory_plan p;
 	RV_TRY(memory_plan_make(q, &p, et));
 	const size_t device = room->device_capped ? memory_plan_device(&p) : memory_plan_least_device(&p);
-	out->device = p.on_device ? device + DEVICE_OVERHEAD_BYTES : 0;
+	out->device = p.on_device ? device + MEMORY_DEVICE_OVERHEAD_BYTES : 0;
 	out->host = memory_plan_host(&p) - p.data;
 	return RV_OK;
 }

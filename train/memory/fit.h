@@ -4,6 +4,9 @@
 
 #include "train/memory/plan.h"
 
+/* Bytes that a driver and its libraries take of a device beside a plan. */
+#define MEMORY_DEVICE_OVERHEAD_BYTES ((size_t)512 << 20)
+
 /* Free bytes; SIZE_MAX: unlimited. */
 struct memory_room {
 	size_t device; /* bytes of the device with the least */

@@ -83,11 +83,7 @@ static enum dtype act_of(const struct memory_request *q) {
 static enum rv_err plan_workspace(const struct plan_input *in, enum dtype act, size_t replicas, struct memory_plan *p,
 								  struct rv_errtext *et) {
 	const struct memory_request *q = in->q;
-	const struct backend_ops *ops;
-	RV_TRY(backend_find(q->device->backend, &ops, et));
-	p->step = (struct step_memory){.n = 0};
-	if (ops->step_memory)
-		ops->step_memory(act, &in->step, &p->step);
+	RV_TRY(backend_step_memory(q->device->backend, act, &in->step, &p->step, et));
 	if (p->on_device && p->devices > 1)
 		step_memory_add(&p->step, "exchange of devices", EXCHANGE_BYTES, EXCHANGE_BYTES);
 	RV_ASSERT(step_memory_least(&p->step) <= step_memory_bytes(&p->step));
