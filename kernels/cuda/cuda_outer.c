@@ -76,7 +76,7 @@ void cuda_outer_release(struct cuda_outer *o) {
 static bool init_lane(struct cuda_outer_lane *l, size_t chunk_elems) {
 	void *theta = NULL, *momentum = NULL, *bytes = NULL, *pinned = NULL;
 	bool ok = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking) == cudaSuccess &&
-			  cudaEventCreateWithFlags(&l->done, cudaEventDisableTiming) == cudaSuccess &&
+			  cudaEventCreateWithFlags(&l->done, EVENT_TO_WAIT_FOR) == cudaSuccess &&
 			  cudaMalloc(&theta, chunk_elems * sizeof(float)) == cudaSuccess &&
 			  cudaMalloc(&momentum, chunk_elems * sizeof(float)) == cudaSuccess &&
 			  cudaMalloc(&bytes, encoded_bytes(OUTER_INT16, chunk_elems)) == cudaSuccess &&

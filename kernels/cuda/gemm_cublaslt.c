@@ -117,8 +117,9 @@ static bool trial_init(struct trial *t, cudaStream_t stream, const struct gemm_c
 	bool writes_aux = c->epilogue == GEMM_GELU;
 	*t = (struct trial){.call = *c};
 	if (cudaMalloc(&t->d, bytes) != cudaSuccess || (writes_aux && cudaMalloc(&t->aux, bytes) != cudaSuccess) ||
-		cudaMemsetAsync(t->d, 0, bytes, stream) != cudaSuccess || cudaEventCreate(&t->begin) != cudaSuccess ||
-		cudaEventCreate(&t->end) != cudaSuccess)
+		cudaMemsetAsync(t->d, 0, bytes, stream) != cudaSuccess ||
+		cudaEventCreateWithFlags(&t->begin, cudaEventBlockingSync) != cudaSuccess ||
+		cudaEventCreateWithFlags(&t->end, cudaEventBlockingSync) != cudaSuccess)
 		return false;
 	t->call.d = t->d;
 	t->call.aux = writes_aux ? t->aux : c->aux;

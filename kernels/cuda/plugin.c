@@ -41,6 +41,8 @@ static enum rv_err plugin_device(int index, struct plugin_device *out, struct rv
 	if (e == cudaSuccess)
 		e = cudaSetDevice(index);
 	if (e == cudaSuccess)
+		e = cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync);
+	if (e == cudaSuccess)
 		e = cudaMemGetInfo(&out->free_bytes, &out->total_bytes);
 	if (e != cudaSuccess)
 		return rv_fail(et, RV_E_UNSUPPORTED, "GPU %d: %s", index, cudaGetErrorString(e));

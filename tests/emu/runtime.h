@@ -87,7 +87,12 @@ enum {
 	cudaErrorCapturedEvent = 907,
 	cudaErrorStreamCaptureWrongThread = 908
 };
-enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+enum {
+	cudaStreamNonBlocking = 1,
+	cudaEventBlockingSync = 1,
+	cudaEventDisableTiming = 2,
+	cudaDeviceScheduleBlockingSync = 4
+};
 enum cudaMemcpyKind {
 	cudaMemcpyHostToHost,
 	cudaMemcpyHostToDevice,
@@ -118,6 +123,7 @@ struct cudaDeviceProp {
 cudaError_t cudaGetDeviceCount(int *n);         /* 2, which share one memory */
 cudaError_t cudaDriverGetVersion(int *version); /* 12000 */
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaSetDeviceFlags(unsigned flags); /* nothing here waits */
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 
@@ -138,7 +144,6 @@ cudaError_t cudaStreamDestroy(cudaStream_t s);
 cudaError_t cudaStreamSynchronize(cudaStream_t s);
 cudaError_t cudaStreamQuery(cudaStream_t s);
 cudaError_t cudaDeviceSynchronize(void);
-cudaError_t cudaEventCreate(cudaEvent_t *out);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t e);
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);

@@ -105,6 +105,10 @@ cudaError_t cudaDriverGetVersion(int *version) {
 	return cudaSuccess;
 }
 
+cudaError_t cudaSetDeviceFlags(unsigned) {
+	return cudaSuccess;
+}
+
 cudaError_t cudaSetDevice(int number) {
 	return number >= 0 && number < emulated_devices ? cudaSuccess : cudaErrorInvalidValue;
 }
@@ -172,10 +176,6 @@ cudaError_t cudaDeviceSynchronize(void) {
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
 	*out = new emu_event;
 	return cudaSuccess;
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t *out) {
-	return cudaEventCreateWithFlags(out, 0);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t e) {

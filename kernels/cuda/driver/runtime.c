@@ -17,7 +17,9 @@ _Static_assert((int)cudaErrorNotReady == (int)CUDA_ERROR_NOT_READY &&
 				   (int)cudaStreamCaptureModeRelaxed == (int)CU_STREAM_CAPTURE_MODE_RELAXED &&
 				   (int)cudaStreamCaptureStatusInvalidated == (int)CU_STREAM_CAPTURE_STATUS_INVALIDATED &&
 				   (int)cudaStreamNonBlocking == (int)CU_STREAM_NON_BLOCKING &&
-				   (int)cudaEventDisableTiming == (int)CU_EVENT_DISABLE_TIMING,
+				   (int)cudaEventDisableTiming == (int)CU_EVENT_DISABLE_TIMING &&
+				   (int)cudaEventBlockingSync == (int)CU_EVENT_BLOCKING_SYNC &&
+				   (int)cudaDeviceScheduleBlockingSync == (int)CU_CTX_SCHED_BLOCKING_SYNC,
 			   "the driver's numbers are the runtime's");
 
 /* ---- the library ---- */
@@ -111,7 +113,8 @@ cudaError_t cudaGetDeviceCount(int *n) {
 	return driver_note(api ? api->cuDeviceGetCount(n) : e);
 }
 
-/* Returns the device's primary context, which stays until the process ends. */
+/* Returns the device's primary context, which stays until the process ends. Threads that wait for
+ * the device sleep. */
 static cudaError_t context_of(const struct driver_api *api, int device, CUcontext *out) {
 	CUdevice handle;
 	if (device < 0 || device >= DRIVER_DEVICES_MAX)
@@ -120,6 +123,8 @@ static cudaError_t context_of(const struct driver_api *api, int device, CUcontex
 	cudaError_t e = cudaSuccess;
 	if (!driver.contexts[device]) {
 		e = api->cuDeviceGet(&handle, device);
+		if (e == cudaSuccess)
+			e = api->cuDevicePrimaryCtxSetFlags_v2(handle, CU_CTX_SCHED_BLOCKING_SYNC);
 		if (e == cudaSuccess)
 			e = api->cuDevicePrimaryCtxRetain(&driver.contexts[device], handle);
 	}
@@ -146,6 +151,17 @@ cudaError_t cudaSetDevice(int device) {
 	cudaError_t e;
 	const struct driver_api *api = driver_get(&e);
 	return driver_note(api ? use_device(api, device) : e);
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned flags) {
+	cudaError_t e;
+	CUdevice handle = 0;
+	const struct driver_api *api = driver_get(&e);
+	if (api)
+		e = api->cuDeviceGet(&handle, has_device ? current_device : 0);
+	if (api && e == cudaSuccess)
+		e = api->cuDevicePrimaryCtxSetFlags_v2(handle, flags);
+	return driver_note(e);
 }
 
 cudaError_t driver_device(int *device) {
@@ -273,10 +289,6 @@ cudaError_t cudaStreamQuery(cudaStream_t s) {
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
 	CALL(cuStreamWaitEvent, s, e, flags);
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t *out) {
-	CALL(cuEventCreate, out, 0);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {

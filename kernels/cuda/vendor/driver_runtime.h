@@ -29,7 +29,13 @@ enum {
 	cudaErrorStreamCaptureUnsupported = 900,
 	cudaErrorStreamCaptureWrongThread = 908
 };
-enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostRegisterDefault = 0 };
+enum {
+	cudaStreamNonBlocking = 1,
+	cudaEventBlockingSync = 1,
+	cudaEventDisableTiming = 2,
+	cudaDeviceScheduleBlockingSync = 4,
+	cudaHostRegisterDefault = 0
+};
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
 enum cudaStreamCaptureStatus {
@@ -53,6 +59,9 @@ struct cudaDeviceProp {
 cudaError_t cudaGetDeviceCount(int *n);
 cudaError_t cudaDriverGetVersion(int *version); /* 0: there is none */
 cudaError_t cudaSetDevice(int device);
+/* Sets how threads wait for the current device. Contexts are made with
+ * cudaDeviceScheduleBlockingSync. */
+cudaError_t cudaSetDeviceFlags(unsigned flags);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 
@@ -70,7 +79,6 @@ cudaError_t cudaStreamDestroy(cudaStream_t s);
 cudaError_t cudaStreamSynchronize(cudaStream_t s);
 cudaError_t cudaStreamQuery(cudaStream_t s);
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags);
-cudaError_t cudaEventCreate(cudaEvent_t *out);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t e);
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);

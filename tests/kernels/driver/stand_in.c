@@ -17,11 +17,13 @@ enum {
 
 struct CUctx_st {
 	int device;
+	unsigned flags;
 };
 struct CUstream_st {
 	bool captures;
 };
 struct CUevent_st {
+	unsigned flags;
 	struct timespec at;
 };
 struct CUgraph_st {
@@ -97,6 +99,11 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
 	(void)device;
 	*bytes = (size_t)MEMORY_GIB << 30;
 	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
+	context.flags = flags;
+	return device == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
@@ -209,12 +216,22 @@ CUresult cuStreamDestroy_v2(CUstream s) {
 	return needs_context();
 }
 
-CUresult cuStreamSynchronize(CUstream s) {
+static CUresult state_of(CUstream s) {
 	return stand_in_captures(s) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : needs_context();
 }
 
+static void count_wait(bool sleeps) {
+	stand_in.sleeps += sleeps;
+	stand_in.spins += !sleeps;
+}
+
+CUresult cuStreamSynchronize(CUstream s) {
+	count_wait((context.flags & CU_CTX_SCHED_BLOCKING_SYNC) != 0);
+	return state_of(s);
+}
+
 CUresult cuStreamQuery(CUstream s) {
-	return cuStreamSynchronize(s);
+	return state_of(s);
 }
 
 CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags) {
@@ -240,8 +257,9 @@ CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus *status) {
 }
 
 CUresult cuEventCreate(CUevent *out, unsigned flags) {
-	(void)flags;
 	*out = calloc(1, sizeof **out);
+	if (*out)
+		(*out)->flags = flags;
 	return *out ? needs_context() : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -256,11 +274,12 @@ CUresult cuEventRecord(CUevent e, CUstream s) {
 }
 
 CUresult cuEventSynchronize(CUevent e) {
+	count_wait(e && (e->flags & CU_EVENT_BLOCKING_SYNC) != 0);
 	return e ? needs_context() : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuEventQuery(CUevent e) {
-	return cuEventSynchronize(e);
+	return e ? needs_context() : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end) {

@@ -15,6 +15,7 @@ struct stand_in_counts {
 	int captured, graph_launches; /* launches in captures */
 	int refusals;                 /* of modules, kernels and launches */
 	int allocations;              /* that are not freed */
+	int spins, sleeps;            /* waits of a thread that spins, and of one that sleeps */
 };
 typedef struct stand_in_counts stand_in_count_fn(void); /* the symbol stand_in_count */
 
