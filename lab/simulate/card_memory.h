@@ -28,15 +28,16 @@ struct card_answer {
 	double slower;                 /* memory_cost */
 };
 
-/* The cards of the table that is printed where none is named: 8 to 24 GB, 2 and 8 of 24, 8 of 80. */
+/* The cards of the table that is printed where none is named: 8 to 24 GB, 2 and 8 of 24, 8 of
+ * 80. */
 enum { CARD_ROOMS = 7 };
 extern const struct card_room card_rooms[CARD_ROOMS];
 
 /* Sets *run to a model of model_presets, in bf16, whose step reads `sequences` of its context.
  * RV_E_INVALID: no such preset. */
 enum rv_err card_run_of(const char *model, int64_t sequences, struct run_config *run, struct rv_errtext *et);
-/* Plans `run` in `room` with the savings that `wish` leaves open chosen as a worker does. The faults
- * of memory_plan_make. */
+/* Plans `run` in `room` with the savings that `wish` leaves open chosen as a worker does. The
+ * faults of memory_plan_make. */
 enum rv_err card_plan(const struct run_config *run, const struct card_room *room, const struct savings_wish *wish,
 					  struct card_answer *out, struct rv_errtext *et);
 /* Finds the largest GPT-2 that fits: heads of 64 channels, layers as in its paper's sizes, at most

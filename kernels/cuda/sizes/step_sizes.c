@@ -1,5 +1,5 @@
-/* step_sizes.c: counts the device memory of a step. The sizes are those that the operations request:
- * one with a new or larger buffer must be added here. */
+/* step_sizes.c: counts the device memory of a step. The sizes are those that the operations
+ * request: one with a new or larger buffer must be added here. */
 #include "kernels/cuda/sizes/step_sizes.h"
 
 /* cuDNN's workspace is known when its plan is made. Seen (cuDNN 9.19): none on sm_90, this on

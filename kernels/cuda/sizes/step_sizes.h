@@ -1,5 +1,6 @@
-/* step_sizes.h: the device memory of a step, counted from its shape: of scratch buffers, of input, and
- * all of it together. Nothing here calls CUDA: programs count with it where there is no plugin. */
+/* step_sizes.h: the device memory of a step, counted from its shape: of scratch buffers, of input,
+ * and all of it together. Nothing here calls CUDA: programs count with it where there is no
+ * plugin. */
 #ifndef RV_CUDA_SIZES_STEP_SIZES_H
 #define RV_CUDA_SIZES_STEP_SIZES_H
 
@@ -18,8 +19,8 @@ enum {
 	GEMM_WORKSPACE_BYTES = 64 << 20, /* of cuBLASLt: NVIDIA's advice for sm_90; 32 MiB below */
 };
 
-/* Returns the groups of rows of a norm's backward pass, each with one thread's sum of dw: a function
- * of n alone. */
+/* Returns the groups of rows of a norm's backward pass, each with one thread's sum of dw: a
+ * function of n alone. */
 int norm_partial_rows(int n);
 size_t norm_backward_scratch_floats(int n, int c);
 /* Returns the slabs of rows that column sums are made of: a function of n alone. */
@@ -46,9 +47,9 @@ size_t cuda_fetched_bytes(size_t losses);
 size_t cuda_micro_bytes(size_t n, size_t losses);
 size_t cuda_micro_pinned_bytes(size_t n, size_t losses);
 
-/* Return the bytes of single buffers: partial sums of norms, bias gradients and the gradient's norm;
- * a float for each row, of losses or attention; tokens with their order, or the optimizer's spans;
- * an operand of backend_ops.product. */
+/* Return the bytes of single buffers: partial sums of norms, bias gradients and the gradient's
+ * norm; a float for each row, of losses or attention; tokens with their order, or the optimizer's
+ * spans; an operand of backend_ops.product. */
 size_t cuda_partials_bytes(const struct step_bounds *s);
 size_t cuda_rows_bytes(const struct step_bounds *s);
 size_t cuda_stage_bytes(const struct step_bounds *s);
