@@ -42,6 +42,9 @@ out=$(readlink -f "$out")
 
 read_version "$source"
 export SOURCE_DATE_EPOCH=$package_epoch LC_ALL=C TZ=UTC
+# ccache writes paths of sources anew (CCACHE_BASEDIR), before the compiler maps them, and they end
+# in error texts: what is shipped comes from the compiler itself.
+export CCACHE_DISABLE=1
 umask 022
 cd "$source"
 build=$source/build/package
@@ -49,7 +52,7 @@ mkdir -p "$build"
 rm -f "$out"/rivulet* "$out"/SHA256SUMS*
 
 printf 'package: %s\n' "$package_version"
-run "$build/configure.log" cmake --preset package "-DRV_PACKAGE_VERSION=$package_version" "$nvcc" "$nvrtc"
+run "$build/configure.log" cmake --preset package -DCMAKE_C_COMPILER_LAUNCHER= "-DRV_PACKAGE_VERSION=$package_version" "$nvcc" "$nvrtc"
 targets=(rivulet rivulet-coordinator rivulet-worker rivulet-release)
 if grep -q '^RV_CUDA_PLUGIN:INTERNAL=ON' "$build/CMakeCache.txt"; then
 	targets+=(rivulet_cuda)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# reproducible.sh PACKAGES: the same commit, built anew in another directory by compilers without a
-# cache, gives the packages that are there, byte for byte. Run from the top of the sources.
+# reproducible.sh PACKAGES: the same commit, built anew in another directory, gives the packages that
+# are there, byte for byte; also where the environment asks for ccache, which would change the paths
+# in the programs. Run from the top of the sources.
 set -euo pipefail
 packages=$(readlink -f "$1")
 work=$(mktemp -d "${TMPDIR:-/tmp}/rv-again.XXXXXX")
@@ -12,7 +13,8 @@ git diff --quiet HEAD -- || {
 git clone -q . "$work/a-longer-name-than-before"
 options=(--no-cuda)
 [ -z "$(find "$packages" -name 'rivulet-cuda_*')" ] || options=()
-CCACHE_DISABLE=1 CMAKE_C_COMPILER_LAUNCHER= "$work/a-longer-name-than-before/packaging/make.sh" "$work/out" "${options[@]}" >"$work/log" 2>&1 || {
+! command -v ccache >/dev/null || export CMAKE_C_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$work CCACHE_NOHASHDIR=1
+"$work/a-longer-name-than-before/packaging/make.sh" "$work/out" "${options[@]}" >"$work/log" 2>&1 || {
 	tail -n 20 "$work/log"
 	exit 1
 }
