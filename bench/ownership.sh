@@ -110,7 +110,7 @@ run_case() { # bandwidth|equal
 	wait_for "the coordinator's start" 20 test -s "$case_dir/coordinator/listen"
 	mapfile -t links < <(ip netns exec "${prefix}1" "$bin/rivulet-coordinator" invite --dir "$case_dir/coordinator" --count "$workers")
 	for ((i = 0; i < workers; i++)); do
-		ip netns exec "$prefix$((i + 2))" "$bin/rivulet-worker" "${links[i]}" --yes --dir "$case_dir/worker$i" --data "$dir/text" \
+		ip netns exec "$prefix$((i + 2))" "$bin/rivulet-worker" "${links[i]}" --yes --on-battery --on-metered --dir "$case_dir/worker$i" --data "$dir/text" \
 			--threads 1 --name "worker$i" --listen "10.86.0.$((i + 2)):0" --eval-every 0 >"$case_dir/worker$i.log" 2>&1 &
 		children+=($!)
 	done

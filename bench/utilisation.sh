@@ -149,7 +149,7 @@ start_workers() {
 	mapfile -t links < <(ip netns exec "${prefix}1" "$bin/rivulet-coordinator" invite --dir "$case_dir/coordinator" --count "$workers")
 	[ "${#links[@]}" = "$workers" ] || fail "the coordinator gave no invite links"
 	for ((i = 0; i < workers; i++)); do
-		start "$case_dir/worker$i.log" ip netns exec "$prefix$((i + 2))" "$bin/rivulet-worker" "${links[i]}" --yes \
+		start "$case_dir/worker$i.log" ip netns exec "$prefix$((i + 2))" "$bin/rivulet-worker" "${links[i]}" --yes --on-battery --on-metered \
 			--dir "$case_dir/worker$i" --data "$dir/text" --threads 1 --name "worker$i" --listen "10.86.0.$((i + 2)):0" \
 			--eval-every 0
 	done

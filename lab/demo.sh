@@ -173,7 +173,7 @@ start_workers() {
 	mapfile -t links < <("$bin/rivulet-coordinator" invite --dir "$out/coordinator" --count "$workers")
 	[ "${#links[@]}" = "$workers" ] || fail "the coordinator gave no invite links; its log: $out/coordinator.log"
 	for ((i = 0; i < workers; i++)); do
-		start "$out/worker$i.log" "$bin/rivulet-worker" "${links[i]}" --yes --dir "$out/worker$i" "${worker_text[@]}" --threads 1 \
+		start "$out/worker$i.log" "$bin/rivulet-worker" "${links[i]}" --yes --on-battery --on-metered --dir "$out/worker$i" "${worker_text[@]}" --threads 1 \
 			--name "worker$i" --listen 127.0.0.1:0
 		worker_pids[i]=$started_pid
 		for _ in $(seq 600); do

@@ -55,7 +55,7 @@ class Run:
 
     def join(self, i, link):
         folder = self.dir / ("worker%d" % i)
-        worker = self.start("worker%d" % i, [self.c.bin / "rivulet-worker", link, "--yes", "--dir", folder, "--data", self.text,
+        worker = self.start("worker%d" % i, [self.c.bin / "rivulet-worker", link, "--yes", "--on-battery", "--on-metered", "--dir", folder, "--data", self.text,
                                              "--device", DEVICES[i], "--threads", 1, "--eval-every", 0, "--listen",
                                              "127.0.0.1:0"])
         self.wait_for("worker %d's join" % i, 60, lambda: (folder / "run.conf").exists() or worker.poll() is not None)

@@ -74,7 +74,7 @@ class Cluster:
             site = i + 2
             argv = self.net.inside(site) + [f"{self.bin}/rivulet-worker"]
             text = ["--data", self.text] if self.text else []
-            rest = ["--yes", "--dir", f"{self.dir}/worker{i}", *text, "--threads", "1", "--name", f"worker{i}",
+            rest = ["--yes", "--on-battery", "--on-metered", "--dir", f"{self.dir}/worker{i}", *text, "--threads", "1", "--name", f"worker{i}",
                     "--listen", f"{self.net.address(site)}:0", "--eval-every", "0", *args]
             worker = Program(f"worker{i}", argv + rest, f"{self.dir}/worker{i}.log")
             worker.site, worker.index, worker.events = site, i, EventLog(f"{self.dir}/worker{i}.log")

@@ -66,8 +66,8 @@ def measure(bin_dir, where, gigabytes):
         cluster = Cluster(bin_dir, f"{where}/run", Loopback(), TINY, published=published)
         cluster.start_coordinator()
         link = cluster._run(["invite", "--dir", cluster.run_dir]).split()[0]
-        got = measured([f"{bin_dir}/rivulet-worker", link, "--yes", "--dir", f"{where}/worker", "--threads", "1", "--listen",
-                        "127.0.0.1:0", "--eval-every", "0"], f"{where}/worker.log")
+        got = measured([f"{bin_dir}/rivulet-worker", link, "--yes", "--on-battery", "--on-metered", "--dir", f"{where}/worker",
+                        "--threads", "1", "--listen", "127.0.0.1:0", "--eval-every", "0"], f"{where}/worker.log")
         with open(f"{where}/worker/metrics.jsonl") as f:
             first = next(x for x in map(json.loads, f) if x["kind"] == "round")
         cached = sum(f.stat().st_size for f in pathlib.Path(f"{where}/worker/data").rglob("*") if f.is_file())

@@ -44,7 +44,7 @@ class Run:
         text, evil = (self.random_text(), None) if evil == RANDOM_TEXT else (self.text, evil)
         program = program or ("rivulet-worker-evil" if evil else "rivulet-worker")
         where = self.path(f"w{i}")
-        p = self.start(f"w{i}", os.path.join(self.bin, program), link, "--yes", "--dir", where, "--data", text,
+        p = self.start(f"w{i}", os.path.join(self.bin, program), link, "--yes", "--on-battery", "--on-metered", "--dir", where, "--data", text,
                        "--listen", "127.0.0.1:0", "--threads", "1", "--eval-every", "1",
                        env={"RIVULET_EVIL": evil} if evil else None)
         self.wait(lambda: os.path.exists(os.path.join(where, "run.conf")), f"worker {i} joins")

@@ -114,7 +114,7 @@ class Run:
             self.sleepers[host.name] = sleep.Sleeper(f"{self.dir}/{host.name}.slept")
             environment = {**environment, "RIVULET_SLEPT": f"{self.dir}/{host.name}.slept"}
         with self._log(host.name) as log:
-            argv = [f"{self.bin}/{program}", link, "--yes", "--dir", f"{self.dir}/{host.name}", "--data", text, "--threads", "1",
+            argv = [f"{self.bin}/{program}", link, "--yes", "--on-battery", "--on-metered", "--dir", f"{self.dir}/{host.name}", "--data", text, "--threads", "1",
                     "--eval-every", "0", "--name", host.name, "--log-file", f"{self.dir}/{host.name}.log"]
             self.workers[host.name] = self.homes.start(argv, host.name, stdout=log, stderr=log,
                                                        env={**os.environ, **environment})

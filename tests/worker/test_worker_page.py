@@ -117,7 +117,7 @@ class Run:
         self.start("coordinator", ["rivulet-coordinator", "serve", "--dir", f"{where}/run", "--listen", "127.0.0.1:0"])
         await_that("the coordinator", lambda: os.path.exists(f"{where}/run/listen"))
         for i, link in enumerate(self.tool("invite", "--count", "2").split()):
-            self.start(f"worker{i}", ["rivulet-worker", link, "--yes", "--dir", f"{where}/w{i}", "--threads", "1",
+            self.start(f"worker{i}", ["rivulet-worker", link, "--yes", "--on-battery", "--on-metered", "--dir", f"{where}/w{i}", "--threads", "1",
                                       "--no-map-port"])
 
     def tool(self, command, *args):
