@@ -1,6 +1,7 @@
 /* serve.c: `serve`: runs the coordinator until a signal. */
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/descriptors.h"
+#include "coordinator/commands/kept_address.h"
 
 #include "base/clock.h"
 #include "base/event.h"
@@ -35,9 +36,12 @@ static const struct rv_option options[] = {
 	{"dir", RV_OPT_STRING, offsetof(struct serve_options, dir), RUN_DIR_BYTES, NULL, 0, 0, NULL,
 	 "Directory of the run (`new-run` makes it).", "Coordinator"},
 	{"listen", RV_OPT_STRING, offsetof(struct serve_options, listen), NET_ADDR_BYTES, "127.0.0.1:7433", 0, 0, NULL,
-	 "Numeric address and port to listen on; 0.0.0.0 or [::] for all, port 0 for any free one.", "Coordinator"},
+	 "Numeric address and port to listen on; 0.0.0.0 or [::] for all, port 0 for any free one. Kept in DIR/address for "
+	 "the next `serve`.",
+	 "Coordinator"},
 	{"advertise", RV_OPT_STRING, offsetof(struct serve_options, advertise), NET_ADDR_BYTES, "", 0, 0, NULL,
-	 "HOST:PORT that invite links name: how workers reach this machine. Port 0: the one listened on.", "Coordinator"},
+	 "HOST:PORT that invite links name: how workers reach this machine. Port 0: the one listened on. Kept, too.",
+	 "Coordinator"},
 	{"max-connections", RV_OPT_INT, offsetof(struct serve_options, max_connections), 0, "0", 0,
 	 DESCRIPTORS_MAX_CONNECTIONS, NULL,
 	 "Connections open at once, 8 at least; a worker needs three. 0: 4096, or as many as the limit of open files "
@@ -73,6 +77,36 @@ static const struct rv_option options[] = {
 	 "Other relays of the run, HOST:PORT=KEY as `rivulet-coordinator relay` prints it, several with commas.", "Relay"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
+
+/* Takes the address of the last `serve` for the usual one. */
+static enum rv_err recall(void *opts, struct rv_errtext *et) {
+	struct serve_options *o = opts;
+	struct kept_address kept = {.listen = ""};
+	struct run_dir d;
+	char dir[RUN_DIR_BYTES];
+	memcpy(dir, o->dir, sizeof dir);
+	rv_options_defaults(options, o);
+	memcpy(o->dir, dir, sizeof dir);
+	if (run_dir_of(dir, &d, NULL) != RV_OK)
+		return RV_OK; /* it is refused later */
+	RV_TRY(kept_address_read(d.address, &kept, et));
+	if (kept.listen[0] != '\0')
+		(void)snprintf(o->listen, sizeof o->listen, "%s", kept.listen);
+	(void)snprintf(o->advertise, sizeof o->advertise, "%s", kept.advertise);
+	return RV_OK;
+}
+
+/* Keeps where it listens. A full disk is no reason not to serve. */
+static void keep_address(const struct serve_options *o, const struct run_dir *d, const struct address *bound,
+						 struct rv_events *ev) {
+	struct kept_address kept = {.listen = ""};
+	struct rv_errtext why = {0};
+	(void)address_format(bound, kept.listen);
+	(void)snprintf(kept.advertise, sizeof kept.advertise, "%s", o->advertise);
+	if (kept_address_write(d->address, &kept, &why) != RV_OK)
+		rv_event(ev, RV_WARN, "address", RV_NO_FIELDS, "the next `serve` needs --listen and --advertise again: %s",
+				 why.text);
+}
 
 static bool is_wildcard(const struct address *a) {
 	return a->host[0] == '\0' || strcmp(a->host, "0.0.0.0") == 0 || strcmp(a->host, "::") == 0;
@@ -205,6 +239,7 @@ static enum rv_err open_and_serve(const struct serve_options *o, const struct ru
 		return e;
 	}
 	const struct address local = local_of(&bound);
+	keep_address(o, d, &bound, ev);
 	listen_file_clean(d->listen, &local);
 	cfg.service = r.service;
 	cfg.keys = &r.keys;
@@ -242,11 +277,13 @@ const struct rv_command cmd_serve = {
 	.synopsis = "",
 	.help = "Coordinates the run until SIGINT or SIGTERM; kill -9 loses nothing either.",
 	.details =
+		"The address is needed once: the next `serve` of DIR listens there again.\n"
 		"Workers and browsers use the same port (HTTPS, TLS 1.3, the run's key as certificate). DIR/listen holds\n"
 		"the address once it is open. Behind a router, forward the port and use --advertise. Forward the relay's port\n"
 		"too: home routers often let no worker in, and then it carries what they exchange.",
 	.options = options,
 	.opts_bytes = sizeof(struct serve_options),
+	.recall = recall,
 	.check = check,
 	.check_files = check_files,
 	.run = run,

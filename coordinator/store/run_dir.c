@@ -15,6 +15,7 @@ enum rv_err run_dir_of(const char *dir, struct run_dir *out, struct rv_errtext *
 	(void)snprintf(out->root_key, sizeof out->root_key, "%s/root.key", dir);
 	(void)snprintf(out->store, sizeof out->store, "%s/store.db", dir);
 	(void)snprintf(out->listen, sizeof out->listen, "%s/listen", dir);
+	(void)snprintf(out->address, sizeof out->address, "%s/address", dir);
 	(void)snprintf(out->relay_ports, sizeof out->relay_ports, "%s/relay-ports", dir);
 	(void)snprintf(out->rounds, sizeof out->rounds, "%s/rounds.jsonl", dir);
 	(void)snprintf(out->text, sizeof out->text, "%s/text", dir);

@@ -66,8 +66,8 @@ void coordinator_remove(struct coordinator *c) {
 	if (c->e.coordinator.pid != 0)
 		(void)coordinator_stop(c);
 	scratch_remove_only(c->dir, (const char *const[]){"run.conf", "run.key", "root.key", "store.db", "store.db-wal",
-													  "store.db-journal", "store.db.replaced", "listen", "relay-ports",
-													  "lock", "rounds.jsonl", "report", NULL});
+													  "store.db-journal", "store.db.replaced", "listen", "address",
+													  "relay-ports", "lock", "rounds.jsonl", "report", NULL});
 	e2e_close(&c->e);
 }
 

@@ -137,6 +137,7 @@ static void test_made_once(void **state) {
 }
 
 static void test_port_taken(void **state) {
+	static const char whole[] = "listen = 0.0.0.0:7433\nadvertise = run.example:1\n";
 	struct coordinator *c = *state;
 	char at[NET_ADDR_BYTES], port[32], dir[64];
 	assert_true(address_format(&c->at, at));
@@ -283,6 +284,29 @@ static void test_served_once(void **state) {
 	expect("in use by process");
 }
 
+/* What one `serve` was told of its address, the next one knows; what that is told goes over it. */
+static void test_the_address_is_kept(void **state) {
+	struct coordinator *c = *state;
+	char at[NET_ADDR_BYTES], line[NET_ADDR_BYTES + 16], path[E2E_PATH + 16];
+	assert_true(address_format(&c->at, at));
+	(void)coordinator_stop(c);
+	assert_int_equal(RUN("serve", "--dir", c->dir, "--check"), 0);
+	(void)snprintf(line, sizeof line, "\nlisten = %s\n", at);
+	expect(line);
+	assert_int_equal(RUN("serve", "--dir", c->dir, "--check", "--listen", "127.0.0.1:1"), 0);
+	expect("\nlisten = 127.0.0.1:1\n");
+	(void)snprintf(path, sizeof path, "%s/address", c->dir);
+	scratch_write(c->dir, "address", whole, sizeof whole - 1);
+	assert_int_equal(RUN("serve", "--dir", c->dir, "--check"), 0);
+	expect("\nadvertise = run.example:1\n");
+	scratch_write(c->dir, "address", whole, sizeof whole - 8);
+	assert_int_equal(RUN("serve", "--dir", c->dir, "--check"), 2);
+	expect("give --listen and --advertise again");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(RUN("serve", "--dir", c->dir, "--check"), 0);
+	expect("\nlisten = 127.0.0.1:7433\n");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_help_and_version),
@@ -290,6 +314,7 @@ int main(void) {
 		cmocka_unit_test(test_bad_command_lines),
 		cmocka_unit_test(test_not_a_run),
 		cmocka_unit_test_setup_teardown(test_made_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_address_is_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_port_taken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_invite_either_way, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_invites_are_listed_and_revoked_either_way, set_up, tear_down),
