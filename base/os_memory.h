@@ -18,6 +18,11 @@ size_t os_swap_available(const char *root);
 size_t os_memory_peak(void);
 /* Asks for large pages for [p, p + bytes): a hint, which the system may ignore. */
 void os_memory_prefer_large_pages(void *p, size_t bytes);
+/* From now on blocks of the heap of at least this size return to the system as soon as they are
+ * freed, whatever was freed before; where the heap can do that. */
+void os_memory_return_blocks(size_t bytes);
+/* Gives free memory of the heap back to the system, where that takes asking. */
+void os_memory_give_back(void);
 /* Returns `bytes` of zeros, which take memory only where they are written; NULL: no address space.
  * munmap(2) gives them back. */
 void *os_memory_map_lazily(size_t bytes);

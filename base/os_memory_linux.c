@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -152,6 +153,20 @@ size_t os_memory_peak(void) {
 
 void os_memory_prefer_large_pages(void *p, size_t bytes) {
 	(void)madvise(p, bytes, MADV_HUGEPAGE);
+}
+
+void os_memory_return_blocks(size_t bytes) {
+#ifdef __GLIBC__
+	(void)mallopt(M_MMAP_THRESHOLD, bytes < INT_MAX ? (int)bytes : INT_MAX);
+#else
+	(void)bytes;
+#endif
+}
+
+void os_memory_give_back(void) {
+#ifdef __GLIBC__
+	(void)malloc_trim(0);
+#endif
 }
 
 void *os_memory_map_lazily(size_t bytes) {

@@ -126,6 +126,16 @@ void gate_pass(const atomic_bool *stop) {
 		nap(in_us);
 }
 
+static _Thread_local const atomic_bool *abandons;
+
+void gate_abandon_with(const atomic_bool *stop) {
+	abandons = stop;
+}
+
+const atomic_bool *gate_abandons(void) {
+	return abandons;
+}
+
 /* ---- GPUs ---- */
 
 bool gate_limits_device(void) {

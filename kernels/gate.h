@@ -41,6 +41,13 @@ void gate_set_device_share(int percent);
  * low; those started later are as set. */
 void gate_set_priority(enum os_priority p);
 
+/* From the moment that *stop is true, parallel loops and products that the calling thread begins do
+ * nothing, and those under way end soon: the caller throws the results away. NULL: they never do
+ * (the default). */
+void gate_abandon_with(const atomic_bool *stop);
+/* Returns what the calling thread has set. */
+const atomic_bool *gate_abandons(void);
+
 /* Returns once the calling thread may compute, or soon after *stop (NULL: never) is true: its
  * results are no longer wanted. */
 void gate_pass(const atomic_bool *stop);

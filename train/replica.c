@@ -373,6 +373,10 @@ void replica_settle(struct replica *r) {
 		r->before_update(r->before_update_ctx);
 }
 
+void replica_abandon_with(struct replica *r, const atomic_bool *stop) {
+	r->abandons = stop;
+}
+
 void replica_watch(struct replica *r, const atomic_bool *stop) {
 	r->stop = stop;
 }

@@ -127,6 +127,9 @@ uint64_t replica_eval_tokens(const struct replica *r, uint64_t max_tokens);
 enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
 						 struct rv_errtext *et);
 
+/* Makes a step end soon with RV_E_CANCELLED, as if it had not begun, once *stop (borrowed) is true
+ * before its gradient is complete. NULL (the default): never. */
+void replica_abandon_with(struct replica *r, const atomic_bool *stop);
 /* Makes replica_eval end before its next batch with RV_E_CANCELLED while *stop (borrowed) is true.
  * NULL (the default): never. */
 void replica_watch(struct replica *r, const atomic_bool *stop);

@@ -57,6 +57,7 @@ struct replica {
 	float *kept[REPLICA_MAX_KEPT]; /* (n) each, host, borrowed: part of the saved state */
 	int n_kept;
 	const atomic_bool *stop;          /* borrowed; NULL: evaluations always finish */
+	const atomic_bool *abandons;      /* borrowed; NULL: steps always finish */
 	int64_t gradient_us;              /* time that the last step's gradient took; 0: none yet */
 	void (*before_update)(void *ctx); /* NULL: nothing */
 	void *before_update_ctx;

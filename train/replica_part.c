@@ -191,8 +191,10 @@ static bool run_batch(struct replica *r, struct replica_part *p, float grad_scal
 		p->model->on_gradients = on_gradients;
 		p->model->on_gradients_ctx = &ready;
 	}
+	gate_abandon_with(r->abandons);
 	bool has_losses = model_micro_step(p->model, p->theta, p->grad, p->inputs, p->targets, (int)b, (int)r->cfg.context,
 									   grad_scale, p->losses, mode);
+	gate_abandon_with(NULL);
 	p->model->on_gradients = NULL;
 	end_batch(r, p, began_us);
 	return has_losses;
@@ -245,6 +247,8 @@ static enum rv_err accumulate(struct replica *r, struct replica_part *p, const s
 		RV_TRY(read_batch(r, p, s, at, b, et));
 		if (run_batch(r, p, s->grad_scale, b, at == begin ? GRADIENT_WRITE : GRADIENT_ADD, at + b == end))
 			add_losses(r, p, &of_shard, p->losses, (size_t)b * (size_t)r->cfg.context, at + b, end);
+		if (r->abandons && atomic_load(r->abandons))
+			return rv_fail(et, RV_E_CANCELLED, "the step was abandoned");
 	}
 	return RV_OK;
 }

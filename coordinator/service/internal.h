@@ -8,6 +8,7 @@
 #ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
 
+#include "base/loss_curve.h"
 #include "coordinator/service/contributions.h"
 #include "coordinator/service/offered_relays.h"
 #include "coordinator/service/reach_tests.h"
@@ -71,6 +72,19 @@ struct service_member {
 	char seen[NET_ADDR_BYTES]; /* host of its last report; "": none since the start */
 };
 
+/* Who measures the held-out loss after so many rounds. */
+struct service_first {
+	uint64_t rounds;
+	uint32_t member;
+};
+/* The held-out loss by round, as members claim it (heldout.c). */
+enum { SERVICE_FIRSTS = 64 };
+struct service_heldout {
+	struct loss_curve curve;
+	struct service_first first[SERVICE_FIRSTS]; /* ring: of the latest commits since the start or a rollback */
+	uint64_t n_first;
+};
+
 /* A line for people. */
 struct news {
 	int64_t wall_us;
@@ -100,6 +114,7 @@ struct service {
 
 	struct commit_stats history[SERVICE_HISTORY]; /* oldest first */
 	int n_history;
+	struct service_heldout heldout;
 	uint64_t most_tokens; /* that one contribution can stand for */
 	uint32_t most_chunks; /* of a fragment */
 	uint64_t total_tokens, rounds_here;
@@ -130,6 +145,20 @@ enum rv_err service_pump(struct service *s, int64_t now_us, struct rv_errtext *e
 /* Reads what the operator says of the run from the store. */
 enum rv_err service_load_about(struct service *s, struct rv_errtext *et);
 json_t *service_about_json(const struct service *s);
+
+/* ---- heldout.c ---- */
+
+/* Reads the curve from the store; a text that is damaged is logged, and the curve begins anew. */
+enum rv_err service_load_heldout(struct service *s, struct rv_errtext *et);
+/* Records who measures the loss after this round. Called before the core has the commit, as
+ * service_watch_outliers. */
+void service_note_first(struct service *s, const struct core_record *rec);
+/* Takes what a report claims, if it is news from the member that was to measure it, and keeps it. */
+void service_take_heldout(struct service *s, uint32_t slot, const struct report *rep);
+/* Drops the losses after `round`, which the run took back. */
+void service_rewind_heldout(struct service *s, uint64_t round);
+/* Returns {"round", "loss"} of the latest; null: none is known. */
+json_t *service_heldout_json(const struct service *s);
 
 /* ---- candidates.c ---- */
 

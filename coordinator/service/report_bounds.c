@@ -34,6 +34,7 @@ static void lower_real(float *value, float most) {
 
 void report_bounds_apply(struct report *rep) {
 	lower_real(&rep->loss, REPORT_MOST_LOSS);
+	lower_real(&rep->heldout_loss, REPORT_MOST_LOSS);
 	lower_real(&rep->tokens_per_s, REPORT_MOST_TOKENS_PER_S);
 	lower(&rep->tx_bytes);
 	lower(&rep->rx_bytes);

@@ -179,6 +179,7 @@ enum rv_err service_load(struct service *s, struct rv_errtext *et) {
 	RV_TRY(store->ops->each(store, replay_one, s, et));
 	core_replayed(s->core);
 	RV_TRY(service_load_about(s, et));
+	RV_TRY(service_load_heldout(s, et));
 	RV_TRY(store->ops->commits(store, s->history, SERVICE_HISTORY, &s->n_history, et));
 	return store->ops->total_tokens(store, &s->total_tokens, et);
 }
@@ -220,8 +221,10 @@ static enum rv_err persist(struct service *s, const struct core_record *rec, int
 	RECORD_POINT(rec->type, "before");
 	RV_TRY(s->cfg.store->ops->append(s->cfg.store, rec, commit ? &stats : NULL, et));
 	RECORD_POINT(rec->type, "durable");
-	if (commit)
+	if (commit) {
 		service_watch_outliers(s, rec);
+		service_note_first(s, rec);
+	}
 	core_persisted(s->core, rec->id, now_us);
 	RECORD_POINT(rec->type, "announced");
 	if (commit) {
@@ -346,6 +349,7 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	service_watch_time(s, (uint32_t)slot, &rep, now_us);
 	service_watch_storage(s, now_us, (uint32_t)slot);
 	service_watch_text(s, (uint32_t)slot);
+	service_take_heldout(s, (uint32_t)slot, &rep);
 	/* A report is not acknowledged as durable: it is repeated anyway. */
 	look_soon(s, now_us);
 	RV_FAILPOINT("report.after");

@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/event.h"
+#include "base/loss_curve.h"
 #include "base/run_about.h"
 #include "base/run_config.h"
 #include "coordinator/core/core.h"
@@ -196,5 +197,7 @@ char *service_metrics(const struct service *s, int64_t now_us);
 /* Returns the training loss by round as SVG, `width` pixels wide, NUL-terminated (the caller frees
  * it); NULL without memory. */
 char *service_loss_chart(const struct service *s, int width);
+/* Writes the held-out loss by round, as members claim it (base/loss_curve.h). */
+void service_heldout_text(const struct service *s, char out[LOSS_CURVE_TEXT_BYTES]);
 
 #endif

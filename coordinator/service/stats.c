@@ -115,6 +115,7 @@ void service_note_rollback(struct service *s, const struct core_record *rec, int
 		lost++;
 	}
 	s->rounds_here = 0; /* the pace is measured anew */
+	service_rewind_heldout(s, rec->round);
 	s->last_commit_us = now_us;
 	if (s->rounds == NULL)
 		return;

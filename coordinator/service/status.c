@@ -273,6 +273,7 @@ static void set_totals(const struct service *s, json_t *o) {
 	set_real(o, "tokens_per_s", tokens_per_s);
 	set_int(o, "total_tokens", s->total_tokens);
 	(void)json_object_set_new(o, "loss", loss_json(s->n_history > 0 ? s->history[s->n_history - 1].loss : 0));
+	(void)json_object_set_new(o, "heldout", service_heldout_json(s));
 }
 
 /* Returns member numbers; empty unless the run waits for workers. */

@@ -157,6 +157,12 @@ static void serve_chart(struct api *a, const struct request *q) {
 																			 : (int)width));
 }
 
+static void serve_heldout(struct api *a, const struct request *q) {
+	static char text[LOSS_CURVE_TEXT_BYTES];
+	service_heldout_text(a->service, text);
+	reply(q->rq, STATUS_OK, "text/plain; charset=utf-8", text, strlen(text));
+}
+
 static void serve_config(struct api *a, const struct request *q) {
 	const char *text = service_run_config(a->service);
 	const struct run_about about = service_about(a->service);
@@ -477,6 +483,7 @@ static const struct route {
 	{EVHTTP_REQ_GET, "/", ANYONE, serve_dashboard},
 	{EVHTTP_REQ_GET, "/v1/status", ANYONE, serve_status},
 	{EVHTTP_REQ_GET, "/v1/chart", ANYONE, serve_chart},
+	{EVHTTP_REQ_GET, "/v1/heldout", ANYONE, serve_heldout},
 	{EVHTTP_REQ_GET, "/v1/config", ANYONE, serve_config},
 	{EVHTTP_REQ_GET, "/metrics", ANYONE, serve_metrics},
 	{EVHTTP_REQ_POST, "/v1/join", ANY_KEY, serve_join},

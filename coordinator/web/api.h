@@ -3,6 +3,7 @@
  *   GET  /                   anyone       the dashboard
  *   GET  /v1/status          anyone       JSON
  *   GET  /v1/chart?width=    anyone       the training loss by round: SVG, 240 to 2000 pixels wide
+ *   GET  /v1/heldout         anyone       the held-out loss by round: loss_curve_print
  *   GET  /metrics            anyone       Prometheus text
  *   POST /v1/join            any key      join_request -> join_reply, or 202 and a line of text: the
  *                                         operator has to approve it

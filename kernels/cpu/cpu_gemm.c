@@ -222,7 +222,10 @@ void cpu_gemm(struct cpu_backend *be, const struct gemm *g) {
 		cpu_gemm_own(be, g);
 		return;
 	}
-	gate_pass(NULL);
+	const atomic_bool *abandons = gate_abandons();
+	gate_pass(abandons);
+	if (abandons && atomic_load(abandons))
+		return;
 	cpu_gemm_onednn(be, g);
 	if (g->row_sums)
 		cpu_add_column_sums(be, g->row_sums, g->a, g->lda, g->k, g->m);

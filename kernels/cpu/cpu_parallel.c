@@ -18,28 +18,30 @@ int cpu_thread_count(int wanted) {
 #endif
 }
 
-static void run_task(cpu_task_fn *fn, void *ctx, int task, int thread) {
-	gate_pass(NULL);
-	fn(ctx, task, thread);
+static void run_task(cpu_task_fn *fn, void *ctx, int task, int thread, const atomic_bool *abandons) {
+	gate_pass(abandons);
+	if (!abandons || !atomic_load_explicit(abandons, memory_order_relaxed))
+		fn(ctx, task, thread);
 }
 
-static void run_serial(int n_tasks, cpu_task_fn *fn, void *ctx) {
+static void run_serial(int n_tasks, cpu_task_fn *fn, void *ctx, const atomic_bool *abandons) {
 	for (int task = 0; task < n_tasks; task++)
-		run_task(fn, ctx, task, 0);
+		run_task(fn, ctx, task, 0, abandons);
 }
 
 void cpu_parallel_on(int threads, int n_tasks, cpu_task_fn *fn, void *ctx) {
+	const atomic_bool *abandons = gate_abandons();
 #ifdef _OPENMP
 	threads = gate_threads(threads);
 	if (threads > 1 && n_tasks > 1) {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
 		for (int task = 0; task < n_tasks; task++)
-			run_task(fn, ctx, task, omp_get_thread_num());
+			run_task(fn, ctx, task, omp_get_thread_num(), abandons);
 		return;
 	}
 #endif
 	(void)threads;
-	run_serial(n_tasks, fn, ctx);
+	run_serial(n_tasks, fn, ctx, abandons);
 }
 
 void cpu_parallel(const struct cpu_backend *be, int n_tasks, cpu_task_fn *fn, void *ctx) {

@@ -166,6 +166,9 @@ struct report {
 	uint64_t inner_step; /* global inner steps done */
 	float loss;          /* mean of the last steps; never NaN: 0 if unknown */
 	float tokens_per_s;
+	/* The latest held-out loss that its process measured, after so many rounds; 0: none. */
+	uint64_t heldout_round;
+	float heldout_loss;
 	uint64_t tx_bytes, rx_bytes;    /* on its peer sockets since the process started, TLS included */
 	uint64_t compute_us, reduce_us; /* spent in inner steps, in all-reduces, since the process started */
 	uint8_t storage;                /* set of REPORT_STORAGE_*; 0: all that should be is on its disk */

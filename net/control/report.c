@@ -101,6 +101,12 @@ static const struct layout verdict[] = {
 	LAYOUT_FIELD(PLAIN, struct audit_result, found),   LAYOUT_LAST,
 };
 
+static const struct layout heldout[] = {
+	LAYOUT_FIELD(PLAIN, struct report, heldout_round),
+	LAYOUT_FIELD(PLAIN, struct report, heldout_loss),
+	LAYOUT_LAST,
+};
+
 static const struct layout audits[] = {LAYOUT_COUNTED(struct report, verdicts, n_verdicts, verdict), LAYOUT_LAST};
 
 void report_add_path(struct report *m, uint32_t member, uint8_t path) {
@@ -140,6 +146,7 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	layout_write(commitment, &m->commitment, w);
 	layout_write(text, m, w);
 	layout_write(audits, m, w);
+	layout_write(heldout, m, w);
 }
 
 static bool path_is_valid(uint8_t path) {
@@ -219,6 +226,7 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	RV_TRY(layout_read(commitment, &r, &out->commitment, WHAT, et));
 	RV_TRY(layout_read(text, &r, out, WHAT, et));
 	RV_TRY(layout_read(audits, &r, out, WHAT, et));
+	RV_TRY(layout_read(heldout, &r, out, WHAT, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
 		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, out->phase, (int)WORKER_LEAVING);
@@ -238,8 +246,8 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	enum rv_err e = candidates_check(out->candidates, out->n_candidates, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "%s", WHAT);
-	if (!isfinite(out->loss) || !isfinite(out->tokens_per_s))
-		return rv_fail(et, RV_E_INVALID, "%s: loss or tokens_per_s is not finite", WHAT);
+	if (!isfinite(out->loss) || !isfinite(out->tokens_per_s) || !isfinite(out->heldout_loss))
+		return rv_fail(et, RV_E_INVALID, "%s: loss, tokens_per_s or heldout_loss is not finite", WHAT);
 	if (out->relay > NET_MAX_RELAYS)
 		return rv_fail(et, RV_E_INVALID, "%s: relay = %u, at most %d", WHAT, out->relay, (int)NET_MAX_RELAYS);
 	if (out->reach >= REACH_KINDS)

@@ -4,6 +4,7 @@
 #ifndef RV_TESTS_COMMON_MEMORY_STORE_H
 #define RV_TESTS_COMMON_MEMORY_STORE_H
 
+#include "base/loss_curve.h"
 #include "coordinator/store/store.h"
 
 enum { MEMORY_STORE_TOKENS = 320, MEMORY_STORE_SETTINGS = 4 };
@@ -31,7 +32,7 @@ struct memory_store {
 	} * came; /* n_came of them */
 	struct store_asker askers[STORE_ASKERS_MAX];
 	struct memory_setting {
-		char name[32], value[128];
+		char name[32], value[LOSS_CURVE_TEXT_BYTES];
 	} settings[MEMORY_STORE_SETTINGS];
 };
 

@@ -85,6 +85,8 @@ void bench_document(struct service_bench *b, struct document *out) {
 static void claim_everything(struct report *rep) {
 	rep->tokens = UINT64_C(1) << 62;
 	rep->loss = rep->tokens_per_s = 3.3e38f;
+	rep->heldout_loss = 3.3e38f;
+	rep->heldout_round = UINT64_MAX;
 	rep->tx_bytes = rep->rx_bytes = rep->compute_us = rep->reduce_us = rep->inner_step = UINT64_MAX;
 	rep->up_bytes_per_s = rep->down_bytes_per_s = UINT64_MAX;
 	rep->text_mirror_bytes = rep->text_member_bytes = rep->text_coordinator_bytes = rep->text_stall_us = UINT64_MAX;

@@ -63,6 +63,68 @@ static void test_a_liar_does_not_move_the_figures(void **state) {
 	free(metrics);
 }
 
+/* ---- the held-out loss ---- */
+
+static uint64_t claimed_round;
+static float claimed_loss;
+static uint8_t claimant;
+
+static void claim(struct report *rep, uint8_t who) {
+	if (who != claimant)
+		return;
+	rep->heldout_round = claimed_round;
+	rep->heldout_loss = claimed_loss;
+}
+
+/* {who} claims a loss after so many rounds. */
+static void claims(struct service_bench *b, uint8_t who, uint64_t round, float loss) {
+	claimant = who;
+	claimed_round = round;
+	claimed_loss = loss;
+	b->alter = claim;
+	assert_int_equal(bench_report(b, who, WORKER_TRAINING, ":70"), RV_OK);
+}
+
+static void assert_heldout(struct service_bench *b, const char *points) {
+	static char text[LOSS_CURVE_TEXT_BYTES];
+	service_heldout_text(b->service, text);
+	assert_string_equal(text + strcspn(text, "\n") + 1, points);
+}
+
+/* The first participant of a round says what the loss is after it; nobody else does, and not of
+ * another round. */
+static void test_the_heldout_loss_is_the_first_participants(void **state) {
+	struct service_bench *b = *state;
+	struct join_reply reply;
+	assert_int_equal(bench_join(b, 1, &reply), RV_OK);
+	assert_int_equal(bench_join(b, 2, &reply), RV_OK);
+	claims(b, 1, 1, 4.5f); /* no round is committed */
+	assert_heldout(b, "");
+	bench_commit_round(b);
+	claims(b, 1, 1, 4.5f);
+	assert_heldout(b, "1 4.5\n");
+	claims(b, 1, 1, 4);
+	claims(b, 1, 2, 4);
+	claims(b, 2, 1, 3);
+	assert_heldout(b, "1 4.5\n");
+	b->alter = NULL;
+	bench_commit_round(b);
+	claims(b, 2, 2, 3);
+	claims(b, 1, UINT64_MAX, 3);
+	assert_heldout(b, "1 4.5\n");
+	claims(b, 1, 2, 3.3e38f);
+	assert_heldout(b, "1 4.5\n2 1e+06\n");
+	json_t *s = service_status(b->service, b->now_us, false), *last = json_object_get(s, "heldout");
+	assert_int_equal(json_integer_value(json_object_get(last, "round")), 2);
+	json_decref(s);
+	bench_restart(b);
+	assert_heldout(b, "1 4.5\n2 1e+06\n");
+	char why[SERVICE_ROLLBACK_BYTES];
+	struct rv_errtext et = {0};
+	assert_int_equal(service_rollback(b->service, b->now_us, 1, true, why, &et), RV_OK);
+	assert_heldout(b, "1 4.5\n");
+}
+
 static bool holds(const char *text, const char *part) {
 	return strstr(text, part) != NULL;
 }
@@ -252,6 +314,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_status, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_a_liar_does_not_move_the_figures, bench_set_up, bench_tear_down),
+		cmocka_unit_test_setup_teardown(test_the_heldout_loss_is_the_first_participants, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_no_address_is_for_everybody, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_who_has_no_name_has_a_number, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_a_loss_that_is_not_known_is_not_shown_as_one, bench_set_up,

@@ -26,11 +26,15 @@ static void open_run(struct e2e *e, void **state) {
 	e2e_start_workers(e, WORKERS);
 }
 
-/* Runs `rivulet-worker WORDS --dir ...` for our worker. `out`: what it prints. */
-static int tell(const struct e2e *e, char *out, size_t cap, const char *words) {
+/* Runs `rivulet-worker WORDS --dir ...` for a worker. `out`: what it prints. */
+static int tell_worker(const struct e2e *e, int worker, char *out, size_t cap, const char *words) {
 	char dir[E2E_PATH];
-	e2e_worker_dir(e, OUR, dir);
+	e2e_worker_dir(e, worker, dir);
 	return process_shell(out, cap, "%s/rivulet-worker %s --dir %s 2>&1", RV_TEST_BIN_DIR, words, dir);
+}
+
+static int tell(const struct e2e *e, char *out, size_t cap, const char *words) {
+	return tell_worker(e, OUR, out, cap, words);
 }
 
 static void tell_ok(const struct e2e *e, const char *words, const char *answer) {
@@ -40,10 +44,10 @@ static void tell_ok(const struct e2e *e, const char *words, const char *answer) 
 }
 
 /* Waits until it answers: it may be about to start. */
-static json_t *status_of(const struct e2e *e) {
+static json_t *status_of(const struct e2e *e, int worker) {
 	static char out[1 << 16];
 	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "the worker's answer");
-		 tell(e, out, sizeof out, "status --json") != 0;)
+		 tell_worker(e, worker, out, sizeof out, "status --json") != 0;)
 		deadline_pause(&d);
 	json_t *status = json_loads(out, 0, NULL);
 	assert_non_null(status);
@@ -54,7 +58,7 @@ static json_t *status_of(const struct e2e *e) {
 static void wait_for_state(const struct e2e *e, const char *state) {
 	bool is = false;
 	for (struct deadline d = deadline_in(PROCESS_WAIT_S, state); !is; deadline_pause(&d)) {
-		json_t *status = status_of(e);
+		json_t *status = status_of(e, OUR);
 		is = strcmp(e2e_text(status, "state"), state) == 0;
 		json_decref(status);
 	}
@@ -104,7 +108,7 @@ static void wait_rounds(struct e2e *e, int worker, int64_t rounds) {
 }
 
 static json_int_t rounds_given(const struct e2e *e) {
-	json_t *status = status_of(e);
+	json_t *status = status_of(e, OUR);
 	const json_int_t n = json_integer_value(json_object_get(json_object_get(status, "given"), "rounds"));
 	json_decref(status);
 	return n;
@@ -118,7 +122,7 @@ static void wait_counted(const struct e2e *e) {
 }
 
 static void assert_why(const struct e2e *e, const char *why) {
-	json_t *status = status_of(e);
+	json_t *status = status_of(e, OUR);
 	assert_string_equal(e2e_text(json_object_get(status, "allowed"), "why"), why);
 	json_decref(status);
 }
@@ -145,6 +149,50 @@ static void a_pause_gives_the_computer_back(void **state) {
 	wait_counted(&e);
 }
 
+static long resident_kib(pid_t pid) {
+	char path[64], line[256];
+	long kib = 0;
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	while (kib == 0 && fgets(line, sizeof line, f))
+		(void)sscanf(line, "VmRSS: %ld", &kib);
+	fclose(f);
+	return kib;
+}
+
+/* A pause that lasts gives the memory back, in the middle of a step that would take longer than the
+ * test may; a start in a pause takes none; and then the worker goes on where it was. */
+static void a_long_pause_gives_the_memory_back(void **state) {
+	static const char large[] = "n-layer = 4\nn-head = 4\nn-embd = 256\ncontext = 256\nbatch = 8\nmin-workers = 1\n"
+								"steps-per-round = 2\nrounds = 100000\nsnapshot-every = 4\nsilence-ms = 60000\n";
+	enum { FEW_KIB = 64 << 10 };
+	static struct e2e e;
+	long from = 0;
+	*state = &e;
+	e2e_open(&e, large, OUR + 1);
+	e2e_start_worker(&e, OUR, NULL, NULL);
+	wait_counted(&e);
+	const long before = resident_kib(e.workers[OUR].pid);
+	tell_ok(&e, "set free-memory-after=0", "In force now");
+	tell_ok(&e, "pause", "Paused");
+	long kept = before;
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "less memory"); kept > FEW_KIB; deadline_pause(&d))
+		kept = resident_kib(e.workers[OUR].pid);
+	print_message("%ld KiB while it trains, %ld KiB paused\n", before, kept);
+	assert_true(before > 2 * FEW_KIB);
+	json_decref(wait_event(&e, "rests", &from));
+	wait_for_state(&e, "paused");
+	assert_why(&e, "person");
+	process_signal(&e.workers[OUR], SIGTERM);
+	process_assert_exit(&e.workers[OUR], 0);
+	e2e_launch_worker(&e, OUR);
+	wait_for_state(&e, "paused");
+	assert_true(resident_kib(e.workers[OUR].pid) <= FEW_KIB);
+	tell_ok(&e, "resume", "Going on");
+	wait_counted(&e);
+}
+
 /* The limit on a day's bytes: it pauses before they are used up, also after a restart. */
 static void a_day_has_so_many_bytes(void **state) {
 	enum { DAY_BYTES = 3 * 1000 * 1000 };
@@ -153,7 +201,7 @@ static void a_day_has_so_many_bytes(void **state) {
 	tell_ok(&e, "set max-per-day=3MB", "In force now, and kept.");
 	wait_for_state(&e, "paused");
 	assert_why(&e, "bytes_today");
-	json_t *status = status_of(&e), *allowed = json_object_get(status, "allowed");
+	json_t *status = status_of(&e, OUR), *allowed = json_object_get(status, "allowed");
 	assert_true(e2e_int(allowed, "bytes_today") > DAY_BYTES / 2 && e2e_int(allowed, "bytes_today") <= DAY_BYTES);
 	assert_true(e2e_int(allowed, "until") > rv_clock_wall_us() / RV_US_PER_S);
 	json_decref(status);
@@ -200,12 +248,29 @@ static void settings_change_while_it_runs(void **state) {
 	assert_null(strstr(kept, "max-up"));
 }
 
+/* Waits until the page of every worker has the curve of the held-out loss, which one measures. */
+static void wait_heldout(const struct e2e *e) {
+	for (int i = 0; i < WORKERS; i++) {
+		size_t n = 0;
+		for (struct deadline d = deadline_in(PROCESS_WAIT_S, "the held-out loss"); n < 2; deadline_pause(&d)) {
+			json_t *status = status_of(e, i);
+			n = json_array_size(json_object_get(status, "heldout"));
+			json_decref(status);
+		}
+	}
+}
+
 /* The round under way counts, whatever asks for the end. */
 static void it_ends_after_its_round(void **state) {
 	static struct e2e e;
 	long from = 0;
-	open_run(&e, state);
+	*state = &e;
+	e2e_open(&e, config, WORKERS);
+	e.worker_args[0] = "--eval-every=1";
+	e.worker_args[1] = "--eval-tokens=64";
+	e2e_start_workers(&e, WORKERS);
 	wait_counted(&e);
+	wait_heldout(&e);
 	tell_ok(&e, "finish", "It ends after this round");
 	process_assert_exit(&e.workers[OUR], 0);
 	json_t *j = wait_event(&e, "stopped", &from);
@@ -242,6 +307,7 @@ static void it_leaves_for_good(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_pause_gives_the_computer_back, e2e_teardown),
+		cmocka_unit_test_teardown(a_long_pause_gives_the_memory_back, e2e_teardown),
 		cmocka_unit_test_teardown(a_day_has_so_many_bytes, e2e_teardown),
 		cmocka_unit_test_teardown(settings_change_while_it_runs, e2e_teardown),
 		cmocka_unit_test_teardown(it_ends_after_its_round, e2e_teardown),

@@ -171,7 +171,7 @@ static void set_fact(struct report *says, uint8_t which, uint8_t v) {
 	else if (which % 18 == n + 4)
 		put_suspects(v, says);
 	else
-		says->loss = says->tokens_per_s = (float)wide(v);
+		says->loss = says->tokens_per_s = says->heldout_loss = (float)wide(v);
 }
 
 /* ---- steps ---- */

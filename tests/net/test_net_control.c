@@ -15,7 +15,7 @@
 static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
 /* At the end of a report: with a commitment for two codecs. */
 enum { LEASE_BYTES = 8 + 4, COMMITMENT_BYTES = 1 + 2 * (1 + RV_HASH_BYTES), TEXT_BYTES = 4 * 8 + RV_HASH_BYTES };
-enum { VERDICTS_BYTES = 1 + 2 * (8 + 4 + 1 + 4 + RV_HASH_BYTES) };
+enum { VERDICTS_BYTES = 1 + 2 * (8 + 4 + 1 + 4 + RV_HASH_BYTES), HELDOUT_BYTES = 8 + 4 };
 
 /* What was decoded, encoded again, is what was decoded: `buffer`, n bytes. (Structs have padding,
  * so bytes decide.) */
@@ -188,6 +188,8 @@ static struct report a_report(void) {
 		.text_coordinator_bytes = 23,
 		.text_stall_us = 24,
 		.own_text = {{25, 26}},
+		.heldout_round = 27,
+		.heldout_loss = 28.5f,
 		.n_verdicts = 2,
 		.verdicts = {{2, NET_MAX_CHUNKS - 1, AUDIT_WRONG, NET_NO_MEMBER, {{33}}}, {1, 0, AUDIT_WITHHELD, 7, {{0}}}},
 		.probed = {.n = 1, .list = {{.id = 19, .n = 2, .results = {PROBE_OPEN, PROBE_SILENT}}}}};
@@ -264,7 +266,10 @@ static void test_more_is_measured_than_there_can_be_members(void **state) {
 	(void)state;
 	enum { MEAN2_BYTES = 4, COUNT_BYTES = 2, RELAY_BYTES = 1, REACH_BYTES = 1, OFFER_BYTES = 2 };
 	enum { CANDIDATE_BYTES = 1 + 1 + 2 + 6, PROBED_BYTES = 1 + 8 + 1 + 2 };
-	enum { BEHIND = CANDIDATE_BYTES + PROBED_BYTES + LEASE_BYTES + COMMITMENT_BYTES + TEXT_BYTES + VERDICTS_BYTES };
+	enum {
+		BEHIND = CANDIDATE_BYTES + PROBED_BYTES + LEASE_BYTES + COMMITMENT_BYTES + TEXT_BYTES + VERDICTS_BYTES +
+				 HELDOUT_BYTES
+	};
 	struct report in = a_report(), out;
 	struct rv_errtext et = {0};
 	in.n_measured = 0;
@@ -292,6 +297,7 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.n_chunks = NET_MAX_CHUNKS + 1, "n_chunks");
 	REPORT_REFUSED(m.loss = NAN, "finite");
 	REPORT_REFUSED(m.tokens_per_s = INFINITY, "finite");
+	REPORT_REFUSED(m.heldout_loss = -INFINITY, "finite");
 	REPORT_REFUSED(m.storage = REPORT_STORAGE_FULL, "storage = 8");
 	REPORT_REFUSED(m.storage = 16, "storage = 16");
 	REPORT_REFUSED(m.relay = NET_MAX_RELAYS + 1, "relay = 9");
@@ -411,7 +417,8 @@ static void test_more_candidates_than_fit_are_refused(void **state) {
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	report_encode(&in, CONTROL_VERSION, &w);
 	size_t n = rv_writer_len(&w), candidate_bytes = 1 + 1 + 2 + strlen(in.candidates[0].addr);
-	size_t count_at = n - candidate_bytes - 1 - LEASE_BYTES - COMMITMENT_BYTES - TEXT_BYTES - VERDICTS_BYTES;
+	size_t count_at =
+		n - candidate_bytes - 1 - LEASE_BYTES - COMMITMENT_BYTES - TEXT_BYTES - VERDICTS_BYTES - HELDOUT_BYTES;
 	assert_int_equal(buffer[count_at], 1);
 	buffer[count_at] = NET_MAX_CANDIDATES + 1;
 	assert_int_equal(report_decode(buffer, n, &out, &et), RV_E_INVALID);

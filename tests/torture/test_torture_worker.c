@@ -202,8 +202,8 @@ static void run_plane(void *ctx) {
 	struct plane *p = ctx;
 	struct rv_errtext et = {0};
 	struct http_client_config cfg = {.server = {.host = "127.0.0.1", .port = p->server.port}, .identity = &p->worker};
-	struct control_client_owner owner = {p,         on_config, on_joined, NULL,     on_document, on_older,
-										 on_notice, on_pairs,  on_probes, on_reach, on_refused,  on_away};
+	struct control_client_owner owner = {p,        on_config, on_joined, NULL,       on_document, on_older, on_notice,
+										 on_pairs, on_probes, on_reach,  on_refused, on_away,     NULL};
 	struct report rep = {
 		.boot = 1, .seq = 1, .phase = WORKER_TRAINING, .n_chunks = 4, .n_candidates = 1, .candidates[0].addr = ":7000"};
 	cfg.trust = run_trust_of(run_id, p->run.key);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,30 @@ static void test_equal_replicas_stay_equal(void **state) {
 		struct replica *twin = fixture_replica(&f, &f.cfg);
 		for (int s = 0; s < 5; s++)
 			assert_true(step(f.replica) == step(twin));
+		assert_same_theta(f.replica, twin);
+		replica_free(twin);
+		fixture_run_release(&f);
+	}
+}
+
+/* A step that is abandoned never was: the same one follows, and the same state. */
+static void test_an_abandoned_step_leaves_nothing(void **state) {
+	(void)state;
+	for (int i = 0; backend_registry[i]; i++) {
+		struct fixture_run f;
+		struct step_stats stats;
+		struct rv_errtext why = {0};
+		atomic_bool abandons = false;
+		fixture_run_init(&f, NULL, backend_registry[i]->name);
+		struct replica *twin = fixture_replica(&f, &f.cfg);
+		replica_abandon_with(f.replica, &abandons);
+		for (int s = 0; s < 3; s++) {
+			atomic_store(&abandons, true);
+			assert_int_equal(replica_step(f.replica, &stats, &why), RV_E_CANCELLED);
+			assert_int_equal(replica_global_step(f.replica), s);
+			atomic_store(&abandons, false);
+			assert_true(step(f.replica) == step(twin));
+		}
 		assert_same_theta(f.replica, twin);
 		replica_free(twin);
 		fixture_run_release(&f);
@@ -368,6 +393,7 @@ int main(void) {
 		cmocka_unit_test(test_training_lowers_the_heldout_loss),
 		cmocka_unit_test(test_statistics_of_a_step),
 		cmocka_unit_test(test_equal_replicas_stay_equal),
+		cmocka_unit_test(test_an_abandoned_step_leaves_nothing),
 		cmocka_unit_test(test_accumulation_is_a_larger_batch),
 		cmocka_unit_test(test_a_step_over_several_shards),
 		cmocka_unit_test(test_learning_rate_follows_the_global_step),

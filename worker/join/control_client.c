@@ -1,10 +1,11 @@
-/* control_client.c: six requests that may each be under way once: configuration, join, report,
- * document, pair tickets, reachability test. */
+/* control_client.c: eight requests that may each be under way once: configuration, join, report,
+ * document, pair tickets, evidence, reachability test, held-out loss. */
 #include "worker/join/control_client.h"
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/loss_curve.h"
 #include "base/planted.h"
 #include "base/rng.h"
 #include "net/identity.h"
@@ -46,7 +47,7 @@ struct control_client {
 	uint32_t highest; /* version that this program speaks */
 	struct rv_rng rng;
 	bool away;
-	struct call config, join, report, document, pairs, reach, evidence;
+	struct call config, join, report, document, pairs, reach, evidence, heldout;
 	struct pair_request peers; /* of `pairs` */
 	struct pair_reply tickets;
 	struct reach_test_request question; /* of `reach` */
@@ -83,7 +84,7 @@ struct control_client *control_client_init(void *memory, const struct control_cl
 	c->owner = cfg->owner;
 	c->highest = cfg->version;
 	c->rng = rv_rng_of(cfg->seed, 0);
-	c->config.c = c->join.c = c->report.c = c->document.c = c->pairs.c = c->reach.c = c->evidence.c = c;
+	c->config.c = c->join.c = c->report.c = c->document.c = c->pairs.c = c->reach.c = c->evidence.c = c->heldout.c = c;
 	return c;
 }
 
@@ -482,6 +483,26 @@ bool control_client_show(struct control_client *c, const void *evidence, size_t 
 		return false;
 	c->evidence.under_way = c->ops.start(c->ops.ctx, &rq, &c->evidence.request, NULL) == RV_OK;
 	return c->evidence.under_way;
+}
+
+/* ---- the held-out loss ---- */
+
+/* For people: a later question may have an answer. */
+static void heldout_done(void *ctx, const struct http_reply *r) {
+	struct call *k = ctx;
+	k->under_way = false;
+	if (r->err == RV_OK && r->status == HTTP_OK && r->body != NULL)
+		k->c->owner.on_heldout(k->c->owner.ctx, (const char *)r->body);
+}
+
+void control_client_ask_heldout(struct control_client *c) {
+	const struct http_request rq = {.path = "/v1/heldout",
+									.max_reply_bytes = LOSS_CURVE_TEXT_BYTES,
+									.timeout_ms = REQUEST_TIMEOUT_MS,
+									.done = heldout_done,
+									.ctx = &c->heldout};
+	if (!c->heldout.under_way)
+		c->heldout.under_way = c->ops.start(c->ops.ctx, &rq, &c->heldout.request, NULL) == RV_OK;
 }
 
 /* ---- reachability tests ---- */

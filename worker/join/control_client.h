@@ -61,6 +61,9 @@ struct control_client_owner {
 	void (*on_refused)(void *ctx, enum rv_err e, const char *text);
 	/* Reports, for the log, that the coordinator is unreachable (text: why) or reachable again. */
 	void (*on_away)(void *ctx, bool away, const char *text);
+	/* Takes the answer to control_client_ask_heldout: a text of base/loss_curve.h, unchecked. Not
+	 * called if there is none. NULL: it is not asked. */
+	void (*on_heldout)(void *ctx, const char *text);
 };
 
 struct control_client_config {
@@ -90,6 +93,10 @@ bool control_client_reported(const struct control_client *c);
 /* Asks once for pair tickets for these `n` members, at most NET_MAX_ROW; ends in one on_pairs. Not
  * before the last one has ended (asserted). */
 void control_client_ask_pairs(struct control_client *c, const uint32_t *peers, int n);
+
+/* Asks once for the held-out loss by round (on_heldout); no failure is repeated. Not while it is
+ * under way: then nothing. */
+void control_client_ask_heldout(struct control_client *c);
 
 /* Shows the coordinator what this worker got (net/control/evidence.h), once. Returns false if that
  * is under way already, or cannot be sent now. */

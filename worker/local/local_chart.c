@@ -2,13 +2,14 @@
 #include "worker/local/local_chart.h"
 
 #include "base/chart/chart.h"
+#include "base/loss_curve.h"
 
 #include <stdlib.h>
 
 enum { HEIGHT = 240 };
 
 struct curve {
-	double x[LOCAL_CHART_POINTS], y[LOCAL_CHART_POINTS];
+	double x[LOSS_CURVE_POINTS], y[LOSS_CURVE_POINTS];
 	int n;
 };
 
@@ -22,7 +23,7 @@ static void read_curve(const json_t *list, struct curve *out) {
 	out->n = 0;
 	json_array_foreach(list, i, point) {
 		const json_t *x = json_array_get(point, 0), *y = json_array_get(point, 1);
-		if (out->n == LOCAL_CHART_POINTS || !json_is_number(x) || !json_is_number(y))
+		if (out->n == LOSS_CURVE_POINTS || !json_is_number(x) || !json_is_number(y))
 			continue;
 		out->x[out->n] = json_number_value(x);
 		out->y[out->n++] = json_number_value(y);

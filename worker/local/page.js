@@ -136,7 +136,7 @@ async function chart(s) {
 	drawn = wanted;
 	el("note").textContent = (s.heldout || []).length > 1
 		? "The loss in nats per token: lower is better. On held-out text, which nobody trains on, and in this computer’s own training."
-		: "The loss in nats per token in this computer’s own training: lower is better. The first member of a round measures it on held-out text.";
+		: "The loss in nats per token in this computer’s own training: lower is better. The loss on held-out text follows when a member has measured it.";
 }
 
 /* ---- the box to try the model ---- */

@@ -21,6 +21,7 @@ struct worker_options {
 	int64_t threads, cpu_share, gpu_share; /* shares in percent */
 	int priority;                          /* enum os_priority */
 	int64_t max_memory, gpu_memory;        /* bytes; 0: what is free */
+	int64_t free_memory_after;             /* seconds of a pause; -1: never */
 	int64_t max_disk;                      /* bytes of `dir`; 0: what is free */
 	int64_t max_per_day, max_per_month;    /* bytes on the line, both directions; 0: any number */
 	char hours[256];                       /* as allow_hours_parse (worker/allow/hours.h) takes it */

@@ -67,6 +67,9 @@ const struct rv_option worker_options_table[] = {
 	 "Limits"},
 	BYTES_OPT("max-memory", max_memory,
 			  "Most memory that training may take, such as 4GiB, looked at before the join; 0: what is free."),
+	INT_OPT("free-memory-after", free_memory_after, "60", -1, 1000000, "Limits",
+			"Seconds of a pause after which the worker's memory, also a GPU's, is free for others until it goes on; "
+			"loading it again takes a moment. -1: it is kept."),
 	BYTES_OPT(
 		"max-disk", max_disk,
 		"Most that DIR takes of the disk, state and text together, such as 20GB, looked at before the join; 0: what "

@@ -22,9 +22,10 @@ static bool is_one_of(const char *name, const char *const *list) {
 
 /* Returns how `name` is taken over. More threads than run need memory of their own. */
 static enum taken taken(const struct session *s, const struct worker_options *now, const char *name) {
-	static const char *const at_once[] = {"max-up",    "max-down",     "max-donate",   "max-per-day", "max-per-month",
-										  "hours",     "only-idle",    "on-battery",   "on-metered",  "priority",
-										  "cpu-share", "max-cpu-temp", "max-gpu-temp", "gpu-share",   NULL};
+	static const char *const at_once[] = {"max-up",        "max-down",  "max-donate",        "max-per-day",
+										  "max-per-month", "hours",     "only-idle",         "on-battery",
+										  "on-metered",    "priority",  "cpu-share",         "max-cpu-temp",
+										  "max-gpu-temp",  "gpu-share", "free-memory-after", NULL};
 	static const char *const next_time[] = {"local-port", "log-file", NULL};
 	if (is_one_of(name, next_time))
 		return TAKEN_NEXT_TIME;

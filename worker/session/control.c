@@ -11,6 +11,10 @@
 
 /* ---- reports ---- */
 
+static float within_float(double v) {
+	return (float)fmax(fmin(v, (double)FLT_MAX), -(double)FLT_MAX);
+}
+
 static void fill_for_people(struct session *s, struct report *r) {
 	struct trainer_progress p = trainer_progress(s->trainer);
 	const struct peers *mesh = meshlink_peers(s->mesh);
@@ -18,6 +22,8 @@ static void fill_for_people(struct session *s, struct report *r) {
 	r->inner_step = p.global_step;
 	r->loss = isfinite(p.loss) ? p.loss : 0;
 	r->tokens_per_s = p.tokens_per_s;
+	r->heldout_round = s->history.measured_round;
+	r->heldout_loss = within_float(s->history.measured);
 	r->tx_bytes = traffic.tx_bytes;
 	r->rx_bytes = traffic.rx_bytes;
 	r->up_bytes_per_s = line_meter_up(&s->line, s->opt->max_up);
@@ -33,10 +39,6 @@ static void fill_for_people(struct session *s, struct report *r) {
 	session_report_text(s, r);
 	session_report_audits(s, r);
 	session_report_candidates(s, r);
-}
-
-static float within_float(double v) {
-	return (float)fmax(fmin(v, (double)FLT_MAX), -(double)FLT_MAX);
 }
 
 /* Adds an owner's measurements to its vote; a vote that an earlier process left on the disk has

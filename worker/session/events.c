@@ -239,12 +239,21 @@ void session_log_given_up(struct session *s, const struct statestore_given_up *g
 static void done(struct session *s, const struct session_event *e) {
 	if (e->n > 0)
 		return;
-	rv_event(s->events, RV_WARN, "unverified", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
-			 "the run is done, but no majority of the last workers has vouched for its end state: compare `state` in "
-			 "the last lines of their metrics");
+	if (s->is_away)
+		rv_event(
+			s->events, RV_INFO, "unverified", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
+			"the run is done; the coordinator ended before it had compared the end states of the last workers. Those "
+			"who want to can: `state` in the last lines of their metrics is the same");
+	else
+		rv_event(
+			s->events, RV_WARN, "unverified", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
+			"the run is done, but no majority of the last workers has vouched for its end state: compare `state` in "
+			"the last lines of their metrics");
 }
 
 static void stopping(struct session *s, const struct session_event *e) {
+	if (s->local->rests)
+		return; /* rest.c has told it */
 	rv_progress_clear(s->events);
 	if (e->n > 0 && s->restarts)
 		rv_event(s->events, RV_INFO, "stopping", RV_NO_FIELDS, "saving, to go on with the new settings");

@@ -83,3 +83,38 @@ void session_note_round(struct session *s, uint64_t round, double loss) {
 void session_note_not_counted(struct session *s, const char *why) {
 	snprintf(s->history.notice, sizeof s->history.notice, "%s", why ? why : "");
 }
+
+/* ---- the held-out loss ---- */
+
+void session_note_measured(struct session *s, uint64_t round, double loss) {
+	loss_curve_add(&s->history.heldout, round, loss);
+	if (!isfinite(loss))
+		return;
+	s->history.measured_round = round;
+	s->history.measured = loss;
+	session_core_report_soon(s->core);
+}
+
+void session_on_heldout(void *ctx, const char *text) {
+	struct session *s = ctx;
+	struct loss_curve *own = &s->history.heldout, told;
+	struct rv_errtext et;
+	if (loss_curve_parse(text, &told, &et) != RV_OK)
+		rv_event(s->events, RV_DEBUG, "heldout", RV_NO_FIELDS, "the coordinator's held-out losses are not shown: %s",
+				 et.text);
+	else if (told.seen > 0 && (own->seen == 0 || told.last.round > own->last.round))
+		*own = told;
+}
+
+void session_ask_heldout(struct session *s, int64_t now_us) {
+	enum { LEAST_US = 10 * RV_US_PER_S };
+	struct session_history *h = &s->history;
+	const uint64_t round = round_round(session_round(s));
+	const bool is_fresh = h->has_asked && (h->asked_round == round || now_us - h->asked_us < LEAST_US);
+	if (!s->local->server || is_fresh)
+		return;
+	h->has_asked = true;
+	h->asked_us = now_us;
+	h->asked_round = round;
+	control_client_ask_heldout(s->control);
+}

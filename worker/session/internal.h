@@ -5,7 +5,7 @@
  * control.c; events.c (the log), notice.c (the coordinator's notices to this worker), metrics.c
  * (metrics.jsonl), progress.c (the progress line), text.c (the text of a run that hands it out),
  * text_donor.c (to others), audit.c (audits of averages), trace_lines.c, network.c (changes of the
- * network), reach.c (stations at relays), reach_test.c (how others reach it), own_relay.c (the
+ * network), rest.c (a pause that lasts), reach.c (stations at relays), reach_test.c (how others reach it), own_relay.c (the
  * relay that this worker runs for others), allowed.c (what its person allows now), adjust.c
  * (settings that change), disk_plan.c, traffic.c (the bytes of its line). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/jobs.h"
+#include "base/loss_curve.h"
 #include "net/mesh/probe.h"
 #include "net/mesh/probe_answer.h"
 #include "train/memory/report.h"
@@ -29,7 +30,6 @@
 #include "worker/join/reflection.h"
 #include "worker/join/terms.h"
 #include "worker/local/local_server.h"
-#include "worker/local/loss_curve.h"
 #include "worker/mesh/line_meter.h"
 #include "worker/mesh/meshlink.h"
 #include "worker/reach/reach.h"
@@ -66,14 +66,20 @@ struct session_sums {
 
 /* Whether the last round's work was of use, which its person asks first, and why not. */
 struct session_history {
+	uint64_t measured_round; /* the latest held-out loss that this process measured; 0: none */
+	double measured;
+	bool has_asked; /* the coordinator for `heldout`: when, and in which round */
+	int64_t asked_us;
+	uint64_t asked_round;
 	bool has_round; /* a round was applied in this process */
 	uint64_t round; /* the last one */
 	bool counted;   /* this worker's contribution is in its mean */
 	char why_not[RV_ERRTEXT_BYTES];
-	bool was_paused;                     /* since the last round that counted it */
-	int64_t wall_us;                     /* when it was applied */
-	double round_us;                     /* a round's time, smoothed; 0: not known yet */
-	struct loss_curve training, heldout; /* the latter where this worker measures it */
+	bool was_paused; /* since the last round that counted it */
+	int64_t wall_us; /* when it was applied */
+	double round_us; /* a round's time, smoothed; 0: not known yet */
+	struct loss_curve training;
+	struct loss_curve heldout; /* as this worker measures it, or as the coordinator was told by the one that does */
 	/* The coordinator's latest notice of why it is not counted; "": none since it was. */
 	char notice[RV_ERRTEXT_BYTES];
 };
@@ -96,6 +102,8 @@ struct session_local {
 	struct worker_options options; /* as they are now; session.opt */
 	int64_t threads;               /* with which the backend was made; 0: one for each processor */
 	struct session_allowed allowed;
+	int64_t paused_us; /* since when it is paused; 0: it is not, or keeps its memory */
+	bool rests;        /* no session of a member begins before the pause is over */
 };
 
 /* The part of the trace that describes the work under way. */
@@ -169,8 +177,9 @@ struct session {
 	char waits_for[RV_ERRTEXT_BYTES]; /* as last logged: what the join waits for; "": nothing */
 	int64_t waits_told_us;            /* when that was */
 	bool owes_end;                    /* no earlier process has written the end of the run into metrics */
-	bool restarts;                    /* ends to begin anew with other settings */
+	bool restarts;                    /* ends to begin anew: with other settings, or after a pause */
 	struct peers_traffic charged;     /* bytes beside the mesh that its caps were charged for */
+	bool is_away;                     /* the coordinator does not answer */
 	bool over;                        /* a fault or a person ended the session before there was a core */
 	enum rv_err fault;
 	struct rv_errtext fault_text;
@@ -534,6 +543,10 @@ void session_computes(const struct session *s, char out[SESSION_COMPUTES_BYTES])
 enum rv_err session_ask_consent(struct session *s, const struct run_config *run, const char *config,
 								struct rv_errtext *et);
 
+/* ---- rest.c ---- */
+/* Ends the session if it has been paused for long; s->local->rests then, until it may go on. */
+void session_turn_rest(struct session *s, int64_t now_us);
+
 /* ---- history.c ---- */
 /* Reads from metrics what earlier processes gave, and the curves. */
 void session_load_history(struct session *s);
@@ -541,6 +554,12 @@ void session_load_history(struct session *s);
 void session_note_round(struct session *s, uint64_t round, double loss);
 /* Notes why the coordinator does not count this worker; NULL: it counts again. */
 void session_note_not_counted(struct session *s, const char *why);
+/* Records a held-out loss that this worker measured; its next report, which is due at once, has it. */
+void session_note_measured(struct session *s, uint64_t round, double loss);
+/* control_client_owner's: takes the run's held-out losses if they are newer than those here. */
+void session_on_heldout(void *ctx, const char *text);
+/* Asks the coordinator for them once in each round, if this worker has a page. */
+void session_ask_heldout(struct session *s, int64_t now_us);
 
 /* ---- local.c ---- */
 /* Starts to serve the page and commands, if that is wanted and not so already; a fault is logged,

@@ -93,6 +93,7 @@ static void on_refused(void *ctx, enum rv_err e, const char *text) {
 static void on_away(void *ctx, bool away, const char *text) {
 	struct session *s = ctx;
 	char address[NET_ADDR_BYTES] = "";
+	s->is_away = away;
 	(void)address_format(&s->member.invite.coordinator, address);
 	bool over =
 		session_is_up(s) && (session_core_phase(s->core) == SESSION_EXPORTING || session_core_exported(s->core));
@@ -141,7 +142,8 @@ static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
 										 .on_probes = session_on_probes,
 										 .on_reach = session_on_reach,
 										 .on_refused = on_refused,
-										 .on_away = on_away};
+										 .on_away = on_away,
+										 .on_heldout = session_on_heldout};
 	return control_client_new(s->http, (uint64_t)rv_clock_wall_us(), &owner, &s->control, et);
 }
 
@@ -197,6 +199,7 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 	RV_TRY(open_control(s, et));
 	if (s->member.joined) {
 		log_name(s);
+		session_load_history(s);
 		session_check_ticket(s);
 	} else {
 		control_client_ask_config(s->control);

@@ -235,7 +235,7 @@ void session_write_eval(struct session *s, uint64_t round, bool last, double los
 		s->sums.eval_round = round;
 	}
 	check_written(s, metrics_write_eval(s->metrics, &e, &et), &et);
-	loss_curve_add(&s->history.heldout, round, loss);
+	session_note_measured(s, round, loss);
 	rv_event(s->events, RV_INFO, "eval",
 			 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_double("loss", loss),
 					   rv_field_int("eval_tokens", (int64_t)e.eval_tokens)),

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/os_memory.h"
 #include "base/signals.h"
 #include "kernels/gate.h"
 
@@ -119,7 +120,7 @@ static int64_t deadline_us(struct session *s, int64_t now_us) {
 	int64_t at = earlier(control_client_deadline_us(s->control), session_reach_deadline_us(s, now_us));
 	at = earlier(at, session_local_deadline_us(s));
 	if (!session_is_up(s))
-		return at;
+		return s->local->rests ? earlier(at, now_us + PROGRESS_US) : at;
 	at = earlier(at, session_core_deadline_us(s->core, now_us));
 	at = earlier(at, allreduce_deadline_us(s->reduce));
 	at = earlier(at, peers_deadline_us(meshlink_peers(s->mesh)));
@@ -165,6 +166,7 @@ static void run_once(struct session *s, int64_t now_us) {
 		RV_FAILPOINT("leave.end");
 	session_note_donations(s);
 	session_log_text(s);
+	session_ask_heldout(s, now_us);
 	session_turn_text_donor(s, now_us);
 	session_turn_audit(s, now_us);
 	session_turn_evidence(s, now_us);
@@ -175,12 +177,22 @@ static void run_once(struct session *s, int64_t now_us) {
 		session_show_progress(s, now_us);
 }
 
+/* Begins the session of a member, unless its person's limits pause it now. */
+static enum rv_err bring_up(struct session *s, struct rv_errtext *et) {
+	const int64_t now_us = rv_clock_monotonic_us();
+	session_turn_allowed(s, now_us);
+	session_turn_rest(s, now_us);
+	if (s->local->rests)
+		return RV_OK;
+	RV_TRY(session_bring_up(s, et));
+	s->sleep = (struct sleep_watch){0}; /* that takes its time */
+	return RV_OK;
+}
+
 static enum rv_err loop(struct session *s, struct rv_errtext *et) {
 	while (!is_over(s)) {
-		if (s->member.joined && !session_is_up(s)) {
-			RV_TRY(session_bring_up(s, et));
-			s->sleep = (struct sleep_watch){0}; /* that takes its time */
-		}
+		if (s->member.joined && !session_is_up(s))
+			RV_TRY(bring_up(s, et));
 		RV_TRY(wait_and_move(s, et));
 		int64_t now_us = rv_clock_monotonic_us();
 		take_signals(s, now_us);
@@ -188,6 +200,7 @@ static enum rv_err loop(struct session *s, struct rv_errtext *et) {
 		session_poll_addresses(s, now_us);
 		session_serve_local(s, now_us);
 		session_turn_allowed(s, now_us);
+		session_turn_rest(s, now_us);
 		session_follow_serving_key(s);
 		if (session_is_up(s) && !is_over(s))
 			run_once(s, now_us);
@@ -256,7 +269,7 @@ static struct session *new_session(int signals_fd, struct session_local *local) 
 }
 
 /* *again: the run was rolled back, and the disk is ready for another start; or it is wanted with
- * other settings. */
+ * other settings, or after a pause. */
 static enum rv_err run_to_its_end(const char *link, int signals_fd, struct session_local *local, bool *again,
 								  struct rv_errtext *et) {
 	struct session *s = new_session(signals_fd, local);
@@ -275,11 +288,14 @@ static enum rv_err run_to_its_end(const char *link, int signals_fd, struct sessi
 		return e; /* the process ends now: threads in the middle of a step are not waited for */
 	session_release(s);
 	free(s);
+	os_memory_give_back();
 	return e;
 }
 
 enum rv_err session_run(const struct worker_options *o, const char *link, int signals_fd, struct rv_errtext *et) {
+	enum { BLOCK_BYTES = 1 << 20 };
 	struct session_local local = {.server = NULL, .options = *o};
+	os_memory_return_blocks(BLOCK_BYTES); /* a session's memory is free before the next one takes its own */
 	bool again = true;
 	enum rv_err e = RV_OK;
 	while (e == RV_OK && again)

@@ -28,6 +28,8 @@ struct doing {
 };
 
 static struct doing doing_before(const struct session *s) {
+	if (s->local->rests)
+		return (struct doing){"paused", allow_why_text(s->local->allowed.core.why)};
 	if (!s->member.joined && s->waits_for[0])
 		return (struct doing){"waiting_for_approval", "The operator has to approve this computer first."};
 	if (!s->member.joined)
@@ -72,8 +74,9 @@ static struct doing doing_now(struct session *s) {
 	case SESSION_LINGERING:
 		return (struct doing){"done", "The run is done. Thank you!"};
 	default:
-		return session_core_exported(s->core) ? (struct doing){"done", "The run is done. Thank you!"}
-											  : (struct doing){"stopping", "Saving, then it ends."};
+		return s->local->rests                  ? doing_before(s)
+			   : session_core_exported(s->core) ? (struct doing){"done", "The run is done. Thank you!"}
+												: (struct doing){"stopping", "Saving, then it ends."};
 	}
 }
 
@@ -146,13 +149,13 @@ json_t *session_status(struct session *s, int64_t now_us) {
 	put(o, "last_round", last_round(s));
 	put(o, "given", given(s));
 	put(o, "allowed", session_allowed_json(s));
+	put(o, "training", loss_curve_json(&s->history.training));
+	put(o, "heldout", loss_curve_json(&s->history.heldout));
 	if (!s->member.joined && s->waits_for[0])
 		put(o, "waits_for", json_string(s->waits_for));
 	if (!session_is_up(s))
 		return o;
 	put(o, "progress", progress(s));
 	put(o, "line", line(s));
-	put(o, "training", loss_curve_json(&s->history.training));
-	put(o, "heldout", loss_curve_json(&s->history.heldout));
 	return o;
 }

@@ -43,6 +43,7 @@ struct trainer {
 	atomic_bool training;             /* a TRAIN is under way */
 	atomic_bool stop;                 /* TRAIN: at the next step boundary */
 	atomic_bool ending;               /* EVALUATE: at the next batch, for good */
+	atomic_bool abandons;             /* a step: at once, for good */
 };
 
 void trainer_work(struct request *rq);

@@ -46,6 +46,7 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 											.initial_theta = cfg->initial_theta};
 	RV_TRY(replica_new_on(run, t->data, &replica, &t->devices, &t->replica, et));
 	replica_watch(t->replica, &t->ending);
+	replica_abandon_with(t->replica, &t->abandons);
 	RV_TRY(open_global(t, cfg, et));
 	outer_device_reserve(t->replica, &t->global);
 	t->spare_replica = touched(replica_state_bytes(t->replica));
@@ -188,6 +189,10 @@ void trainer_request(struct trainer *t, const struct trainer_request *asked) {
 
 bool trainer_stops(struct trainer *t) {
 	return atomic_load(&t->ending) || (atomic_load(&t->training) && atomic_load(&t->stop));
+}
+
+void trainer_abandon(struct trainer *t) {
+	atomic_store(&t->abandons, true);
 }
 
 void trainer_reap(struct trainer *t) {

@@ -92,6 +92,8 @@ void trainer_request(struct trainer *t, const struct trainer_request *rq);
 bool trainer_stops(struct trainer *t);
 
 void trainer_reap(struct trainer *t);
+/* Throws away the step under way, if its gradient is not complete: before TRAINER_END. */
+void trainer_abandon(struct trainer *t);
 bool trainer_idle(struct trainer *t);
 struct trainer_progress trainer_progress(struct trainer *t); /* any thread */
 
