@@ -72,7 +72,7 @@ struct service_member {
 	char seen[NET_ADDR_BYTES]; /* host of its last report; "": none since the start */
 };
 
-/* Who measures the held-out loss after so many rounds. */
+/* The member that measures the held-out loss after so many rounds. */
 struct service_first {
 	uint64_t rounds;
 	uint32_t member;
@@ -153,7 +153,7 @@ enum rv_err service_load_heldout(struct service *s, struct rv_errtext *et);
 /* Records who measures the loss after this round. Called before the core has the commit, as
  * service_watch_outliers. */
 void service_note_first(struct service *s, const struct core_record *rec);
-/* Takes what a report claims, if it is news from the member that was to measure it, and keeps it. */
+/* Takes and keeps what a report claims, if it is news from the member that was to measure it. */
 void service_take_heldout(struct service *s, uint32_t slot, const struct report *rep);
 /* Drops the losses after `round`, which the run took back. */
 void service_rewind_heldout(struct service *s, uint64_t round);

@@ -5,9 +5,9 @@
  * control.c; events.c (the log), notice.c (the coordinator's notices to this worker), metrics.c
  * (metrics.jsonl), progress.c (the progress line), text.c (the text of a run that hands it out),
  * text_donor.c (to others), audit.c (audits of averages), trace_lines.c, network.c (changes of the
- * network), rest.c (a pause that lasts), reach.c (stations at relays), reach_test.c (how others reach it), own_relay.c (the
- * relay that this worker runs for others), allowed.c (what its person allows now), adjust.c
- * (settings that change), disk_plan.c, traffic.c (the bytes of its line). */
+ * network), reach.c (stations at relays), reach_test.c (how others reach it), own_relay.c (the
+ * relay that this worker runs for others), allowed.c (what its person allows now), rest.c (a pause
+ * that lasts), adjust.c (settings that change), disk_plan.c, traffic.c (the bytes of its line). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
@@ -79,7 +79,7 @@ struct session_history {
 	int64_t wall_us; /* when it was applied */
 	double round_us; /* a round's time, smoothed; 0: not known yet */
 	struct loss_curve training;
-	struct loss_curve heldout; /* as this worker measures it, or as the coordinator was told by the one that does */
+	struct loss_curve heldout; /* as this worker measures it, or as the coordinator gives it */
 	/* The coordinator's latest notice of why it is not counted; "": none since it was. */
 	char notice[RV_ERRTEXT_BYTES];
 };
@@ -554,7 +554,7 @@ void session_load_history(struct session *s);
 void session_note_round(struct session *s, uint64_t round, double loss);
 /* Notes why the coordinator does not count this worker; NULL: it counts again. */
 void session_note_not_counted(struct session *s, const char *why);
-/* Records a held-out loss that this worker measured; its next report, which is due at once, has it. */
+/* Records a held-out loss that this worker measured, and reports it at once. */
 void session_note_measured(struct session *s, uint64_t round, double loss);
 /* control_client_owner's: takes the run's held-out losses if they are newer than those here. */
 void session_on_heldout(void *ctx, const char *text);
