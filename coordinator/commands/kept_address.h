@@ -1,5 +1,5 @@
-/* kept_address.h: DIR/address, lines `listen = HOST:PORT` and `advertise = HOST:PORT`: where the last
- * `serve` of the run listened, so that the next one listens there by itself. */
+/* kept_address.h: DIR/address, lines `listen = HOST:PORT` and `advertise = HOST:PORT`: where the
+ * last `serve` of the run listened, so that the next one listens there by itself. */
 #ifndef RV_COORDINATOR_COMMANDS_KEPT_ADDRESS_H
 #define RV_COORDINATOR_COMMANDS_KEPT_ADDRESS_H
 

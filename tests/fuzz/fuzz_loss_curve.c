@@ -1,5 +1,5 @@
-/* fuzz_loss_curve.c: a text of losses by round that a coordinator sends. What is accepted is bounded
- * and ascends, and its own text says the same. */
+/* fuzz_loss_curve.c: a text of losses by round that a coordinator sends. What is accepted is
+ * bounded and ascends, and its own text says the same. */
 #include "base/loss_curve.h"
 #include "tests/fuzz/fuzz.h"
 
