@@ -5,9 +5,8 @@
 #define KEPT_AS "heldout" /* in the store: the text of loss_curve_print */
 
 enum rv_err service_load_heldout(struct service *s, struct rv_errtext *et) {
-	static char text[LOSS_CURVE_TEXT_BYTES];
+	char text[LOSS_CURVE_TEXT_BYTES] = "";
 	struct rv_errtext why;
-	text[0] = '\0';
 	RV_TRY(s->cfg.store->ops->get(s->cfg.store, KEPT_AS, text, sizeof text, et));
 	if (loss_curve_parse(text, &s->heldout.curve, &why) != RV_OK)
 		service_tell(s, RV_WARN, "heldout", "the held-out losses in the store are not shown: %s", why.text);
@@ -15,7 +14,7 @@ enum rv_err service_load_heldout(struct service *s, struct rv_errtext *et) {
 }
 
 static void keep(struct service *s) {
-	static char text[LOSS_CURVE_TEXT_BYTES];
+	char text[LOSS_CURVE_TEXT_BYTES];
 	struct rv_errtext why = {0};
 	loss_curve_print(&s->heldout.curve, text);
 	if (s->cfg.store->ops->set(s->cfg.store, KEPT_AS, text, &why) != RV_OK)

@@ -158,7 +158,7 @@ static void serve_chart(struct api *a, const struct request *q) {
 }
 
 static void serve_heldout(struct api *a, const struct request *q) {
-	static char text[LOSS_CURVE_TEXT_BYTES];
+	char text[LOSS_CURVE_TEXT_BYTES];
 	service_heldout_text(a->service, text);
 	reply(q->rq, STATUS_OK, "text/plain; charset=utf-8", text, strlen(text));
 }

@@ -39,6 +39,9 @@ static void take_line(void *ctx, const json_t *line) {
 void session_load_history(struct session *s) {
 	char path[SESSION_PATH_BYTES];
 	struct rv_errtext et = {0};
+	if (s->history.is_loaded)
+		return;
+	s->history.is_loaded = true;
 	snprintf(path, sizeof path, "%s/" METRICS_FILE, s->opt->dir);
 	enum rv_err e = metrics_each(path, take_line, s, &et);
 	if (e != RV_OK)

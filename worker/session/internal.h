@@ -71,6 +71,7 @@ struct session_history {
 	bool has_asked; /* the coordinator for `heldout`: when, and in which round */
 	int64_t asked_us;
 	uint64_t asked_round;
+	bool is_loaded; /* that of earlier processes */
 	bool has_round; /* a round was applied in this process */
 	uint64_t round; /* the last one */
 	bool counted;   /* this worker's contribution is in its mean */
@@ -548,7 +549,7 @@ enum rv_err session_ask_consent(struct session *s, const struct run_config *run,
 void session_turn_rest(struct session *s, int64_t now_us);
 
 /* ---- history.c ---- */
-/* Reads from metrics what earlier processes gave, and the curves. */
+/* Reads from metrics what earlier processes gave, and the curves; once. */
 void session_load_history(struct session *s);
 /* Notes that `round` was applied; `loss`: of this worker's training, may be NaN. */
 void session_note_round(struct session *s, uint64_t round, double loss);

@@ -35,7 +35,7 @@ void session_turn_rest(struct session *s, int64_t now_us) {
 	if (l->paused_us == 0)
 		l->paused_us = now_us;
 	if (!session_is_up(s))
-		l->rests = true;
+		l->rests = s->history.was_paused = true;
 	else if (is_due(s, now_us))
 		begin(s, now_us);
 }

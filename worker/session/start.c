@@ -336,6 +336,7 @@ static enum rv_err open_metrics(struct session *s, struct rv_errtext *et) {
 	char path[SESSION_PATH_BYTES];
 	snprintf(path, sizeof path, "%s/%s", s->opt->dir, METRICS_FILE);
 	RV_TRY(rv_json_lines_open(path, true, &s->metrics, et));
+	session_load_history(s);
 	s->owes_end = !metrics_ended(s->metrics);
 	if (s->owes_end)
 		session_write_run(s);

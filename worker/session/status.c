@@ -28,7 +28,7 @@ struct doing {
 };
 
 static struct doing doing_before(const struct session *s) {
-	if (s->local->rests)
+	if (s->member.joined && s->local->rests)
 		return (struct doing){"paused", allow_why_text(s->local->allowed.core.why)};
 	if (!s->member.joined && s->waits_for[0])
 		return (struct doing){"waiting_for_approval", "The operator has to approve this computer first."};
