@@ -137,7 +137,6 @@ static void test_made_once(void **state) {
 }
 
 static void test_port_taken(void **state) {
-	static const char whole[] = "listen = 0.0.0.0:7433\nadvertise = run.example:1\n";
 	struct coordinator *c = *state;
 	char at[NET_ADDR_BYTES], port[32], dir[64];
 	assert_true(address_format(&c->at, at));
@@ -286,6 +285,7 @@ static void test_served_once(void **state) {
 
 /* What one `serve` was told of its address, the next one knows; what that is told goes over it. */
 static void test_the_address_is_kept(void **state) {
+	static const char whole[] = "listen = 0.0.0.0:7433\nadvertise = run.example:1\n";
 	struct coordinator *c = *state;
 	char at[NET_ADDR_BYTES], line[NET_ADDR_BYTES + 16], path[E2E_PATH + 16];
 	assert_true(address_format(&c->at, at));
