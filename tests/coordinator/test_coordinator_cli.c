@@ -299,7 +299,7 @@ static void test_the_address_is_kept(void **state) {
 	scratch_write(c->dir, "address", whole, sizeof whole - 1);
 	assert_int_equal(RUN("serve", "--dir", c->dir, "--check"), 0);
 	expect("\nadvertise = run.example:1\n");
-	scratch_write(c->dir, "address", whole, sizeof whole - 8);
+	scratch_write(c->dir, "address", whole, sizeof "listen = 0.0.0.0:7433\nadvert" - 1);
 	assert_int_equal(RUN("serve", "--dir", c->dir, "--check"), 2);
 	expect("give --listen and --advertise again");
 	assert_int_equal(unlink(path), 0);
