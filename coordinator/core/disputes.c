@@ -1,6 +1,6 @@
-/* disputes.c: votes that differ. Nobody is blamed for being in a minority: two participants whose
- * votes differ are asked for the leaves of the means that they voted for, and for the seals with
- * which these came (net/control/evidence.h).
+/* disputes.c: votes that differ, and votes of few. Nobody is blamed for being in a minority: two
+ * participants whose votes differ are asked for the leaves of the means that they voted for, and for
+ * the seals with which these came (net/control/evidence.h).
  *
  * - The vote of one that shows nothing in time, or something else than it voted for, or what no
  *   owner has signed, does not count; it is put away, and stays out of rosters as one does that
@@ -9,7 +9,15 @@
  *   and the seals that they show of it are over different lists: a proof. It is recorded, the owner
  *   is banned, and the attempt is void.
  * - In two rows they have it from two owners, who got it from one final owner: these are not asked
- *   yet. The majority decides, and nobody is named. */
+ *   yet. The majority decides, and nobody is named.
+ *
+ * A majority waits for that no longer than for a vote that is missing (majority.c): else one false
+ * vote would hold up each round until its voter is late. A voter that was waited for so in vain
+ * counts as mute, and for some rounds its vote is not asked about.
+ *
+ * Equal votes of fewer than a majority are believed once one of the voters has shown what it got:
+ * it may be the only one that can vote, and its digest one that nobody holds. Votes that another
+ * process than that of the roster has found on its disk have no seals: nobody can vouch for them. */
 #include "base/assert.h"
 #include "base/chain.h"
 #include "base/planted.h"
@@ -18,53 +26,6 @@
 #include <string.h>
 
 enum { NOT_ASKED = -1 };
-
-/* ---- proofs ---- */
-
-const char *core_apply_proof(struct core *c, const struct core_record *rec) {
-	const int slot = core_find(c, rec->proof.member);
-	if (slot < 0 || memcmp(c->members[slot].key, rec->proof.key, NET_KEY_BYTES) != 0)
-		return "a proof against no member, or with another key than its own";
-	if (c->banned.n == NET_MAX_BANNED && !banned_has(&c->banned, rec->proof.member))
-		return "too many members are banned";
-	c->members[slot].banned = c->members[slot].want_banned = true;
-	core_note_banned(c, rec->proof.member, true);
-	core_views_touch(c, (uint32_t)slot);
-	c->proofs[c->n_proofs++ % NET_MAX_PROOFS] = rec->proof;
-	core_dispute_end(c);
-	return NULL;
-}
-
-int core_proofs(const struct core *c, struct equivocation out[NET_MAX_PROOFS]) {
-	memcpy(out, c->proofs, sizeof c->proofs);
-	return c->n_proofs;
-}
-
-static int kept_proofs(const struct core *c) {
-	return c->n_proofs < NET_MAX_PROOFS ? c->n_proofs : NET_MAX_PROOFS;
-}
-
-bool core_attempt_is_void(const struct core *c) {
-	for (int i = 0; i < kept_proofs(c); i++)
-		if (rv_hash_equal(&c->proofs[i].scope.roster, &c->roster.hash))
-			return true;
-	return false;
-}
-
-static void push_proof(struct core *c, const struct equivocation *e) {
-	struct core_record *rec = core_push(c, CORE_PROOF);
-	rec->proof = *e;
-	rec->member = e->member;
-	rec->attempt = e->scope.attempt;
-	core_say_of(c, CORE_EVENT_EQUIVOCATED, (uint32_t)core_find(c, e->member), e->scope.round, e->chunk);
-}
-
-static bool is_proven(const struct core *c, uint32_t member) {
-	for (int i = 0; i < kept_proofs(c); i++)
-		if (c->proofs[i].member == member)
-			return true;
-	return false;
-}
 
 /* ---- the owners of a place's row ---- */
 
@@ -152,7 +113,7 @@ static bool are_sealed(const struct core *c, int place, const struct evidence *e
 }
 
 static int asked_index(const struct core *c, int place) {
-	for (int k = 0; k < 2 && c->dispute.open; k++)
+	for (int k = 0; k < c->dispute.n; k++)
 		if (c->dispute.asked[k] == place)
 			return k;
 	return NOT_ASKED;
@@ -178,6 +139,11 @@ static enum rv_err take(struct core *c, int k, const struct evidence *e, struct 
 					   "evidence: these means are not what you voted for in round %llu, or not what owners signed",
 					   (unsigned long long)c->round);
 	}
+	set_add(c->roster.vouched, (uint32_t)place);
+	if (d->n == 1) {
+		core_dispute_end(c);
+		return RV_OK;
+	}
 	d->given[k] = true;
 	d->chunk = 0;
 	if (!d->given[1 - k]) {
@@ -191,16 +157,6 @@ static enum rv_err take(struct core *c, int k, const struct evidence *e, struct 
 	return RV_OK;
 }
 
-static enum rv_err take_proof(struct core *c, const struct equivocation *e, struct rv_errtext *et) {
-	const int slot = core_find(c, e->member);
-	if (slot < 0 || memcmp(c->members[slot].key, e->key, NET_KEY_BYTES) != 0 ||
-		memcmp(e->scope.run_id, c->cfg.run_id, NET_RUN_ID_BYTES) != 0 || !equivocation_proves(e, &c->cfg.seals))
-		return rv_fail(et, RV_E_INVALID, "evidence: a proof against member %u that proves nothing", e->member);
-	if (!is_proven(c, e->member) && c->n_queue == 0 && c->banned.n < NET_MAX_BANNED)
-		push_proof(c, e);
-	return RV_OK; /* else it comes again */
-}
-
 enum rv_err core_testify(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct evidence *e,
 						 struct rv_errtext *et) {
 	const int slot = core_find_key(c, key);
@@ -210,7 +166,7 @@ enum rv_err core_testify(struct core *c, int64_t now_us, const uint8_t key[NET_K
 	const int k = current ? asked_index(c, core_place(c, (uint32_t)slot)) : NOT_ASKED;
 	enum rv_err err = RV_OK;
 	if (e->has_proof)
-		err = take_proof(c, &e->proof, et);
+		err = core_take_proof(c, &e->proof, et);
 	if (err == RV_OK && k >= 0 && !c->dispute.given[k] && e->n_means > 0)
 		err = take(c, k, e, et);
 	core_step(c, now_us);
@@ -220,7 +176,8 @@ enum rv_err core_testify(struct core *c, int64_t now_us, const uint8_t key[NET_K
 /* ---- the dispute ---- */
 
 void core_dispute_end(struct core *c) {
-	c->dispute.open = c->dispute.given[0] = c->dispute.given[1] = false;
+	c->dispute.n = 0;
+	c->dispute.given[0] = c->dispute.given[1] = false;
 }
 
 /* Returns the time that an asked participant has: its list may be long, and its line slow. */
@@ -230,20 +187,60 @@ static int64_t patience_us(const struct core *c) {
 	return 2 * c->cfg.liveness_us + (int64_t)(bytes * 1000000 / LEAST_BYTES_PER_S);
 }
 
-/* Asks the first participant that has voted, and the first one whose vote is another. */
-static void ask(struct core *c, const uint64_t *votes) {
+static bool has_majority(const struct core *c) {
+	return c->majority_us != INT64_MAX;
+}
+
+/* Returns the time up to which a majority waits for those asked. */
+static int64_t majority_waits_until_us(const struct core *c) {
+	const int64_t since_us = c->dispute.since_us > c->majority_us ? c->dispute.since_us : c->majority_us;
+	return since_us + core_majority_wait_us(c);
+}
+
+int64_t core_dispute_until_us(const struct core *c) {
+	if (c->dispute.n == 0)
+		return INT64_MAX;
+	const int64_t late_us = c->dispute.since_us + patience_us(c);
+	const int64_t over_us = has_majority(c) ? majority_waits_until_us(c) : INT64_MAX;
+	return c->now_us < over_us && over_us < late_us ? over_us : late_us;
+}
+
+/* Returns true if the participant is the process that got the means. */
+static bool has_seals(const struct core *c, int place) {
+	return core_participant(c, (uint32_t)place)->last.boot == c->roster.boots[place];
+}
+
+static void open_dispute(struct core *c, int first, int second) {
 	struct core_dispute *d = &c->dispute;
-	const int first = set_next(votes, 0, c->roster_words);
-	int second = first;
-	while (rv_hash_equal(&c->roster.digests[second], &c->roster.digests[first])) {
-		second = set_next(votes, second + 1, c->roster_words);
-		RV_ASSERT(second >= 0);
-	}
+	d->n = second == NOT_ASKED ? 1 : 2;
 	d->asked[0] = (uint16_t)first;
-	d->asked[1] = (uint16_t)second;
-	d->open = true;
+	d->asked[1] = (uint16_t)(second == NOT_ASKED ? first : second);
 	d->given[0] = d->given[1] = false;
-	d->until_us = c->now_us + patience_us(c);
+	d->since_us = c->now_us;
+}
+
+/* Returns the first participant of the set that can show something, and, beside a majority, that is
+ * worth waiting for; NOT_ASKED: none. */
+static int first_to_ask(const struct core *c, const uint64_t *set, bool others) {
+	for (int i = set_next(set, 0, c->roster_words); i >= 0; i = set_next(set, i + 1, c->roster_words))
+		if (has_seals(c, i) && !(others && has_majority(c) && core_is_mute(c, core_participant(c, (uint32_t)i))))
+			return i;
+	return NOT_ASKED;
+}
+
+/* Asks one of the most that are alike, and one of the others. Returns false if that is not
+ * possible. */
+static bool ask(struct core *c, const uint64_t *votes, const uint64_t *best) {
+	uint64_t alike[CORE_ROSTER_WORDS], others[CORE_ROSTER_WORDS];
+	set_copy(alike, votes, c->roster_words);
+	set_meet(alike, best, c->roster_words);
+	set_copy(others, votes, c->roster_words);
+	set_less(others, best, c->roster_words);
+	const int first = first_to_ask(c, alike, false), second = first_to_ask(c, others, true);
+	if (first == NOT_ASKED || second == NOT_ASKED)
+		return false;
+	open_dispute(c, first, second);
+	return true;
 }
 
 /* Makes the proof of what both have shown. Returns false if there is none: they are in two rows. */
@@ -260,17 +257,18 @@ static bool convict(struct core *c) {
 	RV_ASSERT(equivocation_proves(&e, &c->cfg.seals));
 	if (c->banned.n == NET_MAX_BANNED)
 		return false;
-	push_proof(c, &e);
+	core_push_proof(c, &e);
 	return true;
 }
 
 /* Gives up those that were asked and are gone, or late. Returns true if it has. */
 static bool give_up(struct core *c, const uint64_t *votes) {
-	const struct core_dispute d = {.asked = {c->dispute.asked[0], c->dispute.asked[1]},
+	const struct core_dispute d = {.n = c->dispute.n,
+								   .asked = {c->dispute.asked[0], c->dispute.asked[1]},
 								   .given = {c->dispute.given[0], c->dispute.given[1]}};
-	const bool late = c->now_us >= c->dispute.until_us;
+	const bool late = c->now_us >= c->dispute.since_us + patience_us(c);
 	bool over = false;
-	for (int k = 0; k < 2; k++) {
+	for (int k = 0; k < d.n; k++) {
 		const bool gone = !set_has(votes, d.asked[k]);
 		if (!gone && late && !d.given[k])
 			disbelieve(c, d.asked[k], CORE_EVENT_NO_EVIDENCE);
@@ -286,37 +284,62 @@ static bool give_up(struct core *c, const uint64_t *votes) {
 static bool drop_found_votes(struct core *c, const uint64_t *votes) {
 	bool any = false;
 	for (int i = set_next(votes, 0, c->roster_words); i >= 0; i = set_next(votes, i + 1, c->roster_words)) {
-		struct core_member *m = core_participant(c, (uint32_t)i);
-		if (m->last.boot == c->roster.boots[i])
+		if (has_seals(c, i))
 			continue;
 		set_add(c->roster.disbelieved, (uint32_t)i);
-		m->distrusted = true;
+		core_participant(c, (uint32_t)i)->distrusted = true;
 		any = true;
 	}
 	return any;
 }
 
-bool core_dispute(struct core *c, const uint64_t *votes) {
+/* Returns true if a majority goes on without what those asked have not shown. */
+static bool waits_no_more(const struct core *c, const uint64_t *best) {
+	for (int k = 0; k < 2; k++) {
+		const uint32_t place = c->dispute.asked[k];
+		if (!c->dispute.given[k] && !set_has(best, place) && core_is_mute(c, core_participant(c, place)))
+			return true;
+	}
+	return c->now_us >= majority_waits_until_us(c);
+}
+
+enum core_settling core_dispute(struct core *c, const uint64_t *votes, const uint64_t *best) {
 	struct core_dispute *d = &c->dispute;
-	if (d->open && give_up(c, votes))
-		return false;
-	if (d->open && d->given[0] && d->given[1])
-		return convict(c); /* else the majority decides */
-	if (d->open)
-		return true;
-	if (drop_found_votes(c, votes))
-		return false;
-	ask(c, votes);
-	return true;
+	if (d->n == 1)
+		core_dispute_end(c);
+	if (d->n == 2 && give_up(c, votes))
+		return CORE_SETTLED;
+	if (d->n == 2 && d->given[0] && d->given[1])
+		return convict(c) ? CORE_SETTLING : CORE_UNSETTLED;
+	if (d->n == 2)
+		return has_majority(c) && waits_no_more(c, best) ? CORE_UNSETTLED : CORE_SETTLING;
+	if (!has_majority(c) && drop_found_votes(c, votes))
+		return CORE_SETTLED;
+	return ask(c, votes, best) ? CORE_SETTLING : CORE_UNSETTLED;
+}
+
+enum core_settling core_vouch(struct core *c, const uint64_t *alike) {
+	uint64_t vouched[CORE_ROSTER_WORDS];
+	set_copy(vouched, alike, c->roster_words);
+	set_meet(vouched, c->roster.vouched, c->roster_words);
+	if (!set_is_empty(vouched, c->roster_words) || RV_BUG("believe-few"))
+		return CORE_SETTLED;
+	if (c->dispute.n > 0 && !give_up(c, alike))
+		return CORE_SETTLING;
+	uint64_t left[CORE_ROSTER_WORDS]; /* one that was given up does not count any more */
+	set_copy(left, alike, c->roster_words);
+	set_less(left, c->roster.disbelieved, c->roster_words);
+	const int first = first_to_ask(c, left, false);
+	if (first == NOT_ASKED)
+		return CORE_UNSETTLED;
+	open_dispute(c, first, NOT_ASKED);
+	return CORE_SETTLING;
 }
 
 void core_disputes_put(const struct core *c, struct document *d) {
 	const struct core_dispute *q = &c->dispute;
 	d->n_asked = 0;
-	for (int k = 0; k < 2 && q->open && d->phase == RUN_REDUCE; k++)
+	for (int k = 0; k < q->n && d->phase == RUN_REDUCE; k++)
 		if (!q->given[k])
 			d->asked[d->n_asked++] = c->roster.members[q->asked[k]];
-	d->n_proofs = (uint8_t)kept_proofs(c);
-	for (int i = 0; i < d->n_proofs; i++)
-		d->proofs[i] = c->proofs[(c->n_proofs - d->n_proofs + i) % NET_MAX_PROOFS];
 }

@@ -171,6 +171,7 @@ static void put_attempt(const struct core *c, struct document *d) {
 	d->former_attempt = reduce ? core_kept_attempt(c) : 0;
 	d->roster_hash = reduce ? c->roster.hash : (struct rv_hash){{0}};
 	core_disputes_put(c, d);
+	core_proofs_put(c, d);
 	d->deadline_ms = reduce ? c->roster.attempt_ms : 0;
 	d->slow_deadline_ms = reduce ? c->roster.slow_deadline_ms : 0;
 	d->n_chunks = reduce ? c->roster.n_chunks : 0;

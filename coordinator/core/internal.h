@@ -15,7 +15,8 @@
  * votes.c    REDUCE: votes, commit, the next attempt
  * deadline.c REDUCE: how long an attempt may take
  * majority.c ... and how long a majority waits for the other votes
- * disputes.c REDUCE: votes that differ, and proofs of equivocation
+ * disputes.c REDUCE: votes that differ, and votes of few
+ * proofs.c   proofs of equivocation
  * suspects.c REDUCE: accusations
  * pairs.c    which members reach each other
  * odds.c     which accuse each other alone
@@ -243,26 +244,48 @@ bool core_end_overdue(struct core *c);
 
 /* Returns true if so many equal votes decide the attempt. */
 bool core_is_majority(const struct core *c, int votes);
+/* Notes whether there are so many; the time of a majority begins with the first call with one. */
+void core_note_majority(struct core *c, int votes);
 /* Returns true if a majority of equal votes is to wait for one of the participants in `present`
- * that are not in `votes`. Its time begins with the first call in an attempt. */
-bool core_majority_waits(struct core *c, const uint64_t *present, const uint64_t *votes);
+ * that are not in `votes`. */
+bool core_majority_waits(const struct core *c, const uint64_t *present, const uint64_t *votes);
 int64_t core_majority_waits_until_us(const struct core *c); /* INT64_MAX: there is no majority */
+/* Returns how long a majority waits for what others say. There must be one. */
+int64_t core_majority_wait_us(const struct core *c);
 /* Returns true if the participants beside so many accusers may still make a majority. */
 bool core_may_be_outvoted(const struct core *c, int accusers);
 
 /* ---- disputes.c ---- */
 
-/* Returns true if the attempt is void: a participant of it is proven to have equivocated in it. */
-bool core_attempt_is_void(const struct core *c);
-/* Settles votes of present participants (roster places) that differ: asks two of them, and weighs
- * what they show. Returns true while that takes time, or a record of it waits; false: it has ended,
- * by votes that no longer count, or it is open and cannot be settled. */
-bool core_dispute(struct core *c, const uint64_t *votes);
+enum core_settling {
+	CORE_SETTLING, /* that takes time, or a record of it waits */
+	CORE_SETTLED,  /* by votes that no longer count */
+	CORE_UNSETTLED /* it cannot be settled, or a majority waits no longer for it */
+};
+/* Settles votes of present participants (roster places) that differ: asks two of them, one of the
+ * most that are alike, `best`, and one of the others, and weighs what they show. */
+enum core_settling core_dispute(struct core *c, const uint64_t *votes, const uint64_t *best);
+/* Asks one of few participants that voted alike what it got: a digest that no majority has voted
+ * for counts if one of them has shown it. CORE_UNSETTLED: none of them can. */
+enum core_settling core_vouch(struct core *c, const uint64_t *alike);
 void core_dispute_end(struct core *c); /* a new attempt, or a commit */
+/* Returns the time at which those asked are late; INT64_MAX: nobody is asked. */
+int64_t core_dispute_until_us(const struct core *c);
+void core_disputes_put(const struct core *c, struct document *d);
+
+/* ---- proofs.c ---- */
+
 /* Applies a PROOF record; returns NULL, or why it cannot follow the records before it. */
 const char *core_apply_proof(struct core *c, const struct core_record *rec);
 void core_note_banned(struct core *c, uint32_t member, bool banned); /* record.c */
-void core_disputes_put(const struct core *c, struct document *d);
+/* Makes a record of a proof that holds. */
+void core_push_proof(struct core *c, const struct equivocation *e);
+/* Takes a proof that a member shows. RV_E_INVALID: it does not hold, or is too old. RV_OK while
+ * another record waits, too: it is shown again. */
+enum rv_err core_take_proof(struct core *c, const struct equivocation *e, struct rv_errtext *et);
+/* Returns true if the attempt is void: a participant of it is proven to have equivocated in it. */
+bool core_attempt_is_void(const struct core *c);
+void core_proofs_put(const struct core *c, struct document *d);
 
 /* ---- exclusion.c ---- */
 

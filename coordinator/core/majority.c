@@ -7,6 +7,9 @@
  * or if other rounds have waited for them in vain (exclusion.c). A member that never votes, votes
  * for something else, or accuses others, costs no attempt where more than half are honest.
  *
+ * One whose vote is another is asked what it got (disputes.c), and waited for no longer than a vote
+ * that is missing.
+ *
  * For the same reason an accusation that stands alone is not weighed at once, while those that
  * accuse nobody are a majority and may still vote: within withheld_us of the attempt's begin. Later
  * it is: then the accused may be what a majority waits for. */
@@ -15,14 +18,14 @@
 
 enum { WAIT_SHARE = 4 };
 
-static int64_t wait_us(const struct core *c) {
+int64_t core_majority_wait_us(const struct core *c) {
 	const int64_t took_us = c->majority_us - c->attempt_since_us, least_us = c->cfg.withheld_us / WAIT_SHARE;
 	RV_ASSERT(took_us >= 0);
 	return took_us > least_us ? took_us : least_us;
 }
 
 int64_t core_majority_waits_until_us(const struct core *c) {
-	return c->majority_us == INT64_MAX ? INT64_MAX : c->majority_us + wait_us(c);
+	return c->majority_us == INT64_MAX ? INT64_MAX : c->majority_us + core_majority_wait_us(c);
 }
 
 bool core_is_majority(const struct core *c, int votes) {
@@ -39,9 +42,14 @@ static bool is_awaited(const struct core *c, uint32_t i) {
 	return c->now_us < core_majority_waits_until_us(c);
 }
 
-bool core_majority_waits(struct core *c, const uint64_t *present, const uint64_t *votes) {
-	if (c->majority_us > c->now_us)
+void core_note_majority(struct core *c, int votes) {
+	if (!core_is_majority(c, votes))
+		c->majority_us = INT64_MAX;
+	else if (c->majority_us > c->now_us)
 		c->majority_us = c->now_us;
+}
+
+bool core_majority_waits(const struct core *c, const uint64_t *present, const uint64_t *votes) {
 	for (int i = set_next(present, 0, c->roster_words); i >= 0; i = set_next(present, i + 1, c->roster_words))
 		if (!set_has(votes, (uint32_t)i) && is_awaited(c, (uint32_t)i))
 			return true;

@@ -237,7 +237,27 @@ static void keep_weights(struct core_roster *r, const uint64_t *keep, int words)
 		r->weights[n++] = r->weights[i];
 }
 
-/* Names the attempt, its participants and what they have committed to. */
+/* Adds who owns what. */
+static void hash_owners(struct rv_hasher *h, const struct core_roster *r) {
+	const struct rows_plan *p = &r->rows.plan;
+	if (!core_rows_many(&r->rows)) {
+		for (int i = 0; i < r->n_ranges; i++)
+			rv_hash_u64(h, r->ranges[i].owner | (uint64_t)r->ranges[i].first << 32);
+		return;
+	}
+	for (int row = 0; row <= p->n_rows; row++)
+		rv_hash_u64(h, p->first[row] | (uint64_t)(row < p->n_rows ? p->since[row] : 0) << 32);
+	for (int j = 0; j < p->n_columns; j++) {
+		rv_hash_u64(h, p->columns[j].first | (uint64_t)p->columns[j].count << 32);
+		for (int row = 0; row < p->n_rows; row++)
+			rv_hash_u64(h, (uint64_t)p->columns[j].owner[row]);
+	}
+}
+
+/* Names the attempt, its participants, what they have committed to, what it weighs, and who merges
+ * it: all that makes a mean what it is. A coordinator that was restored from an older copy may
+ * make the same attempt of the same processes with other weights and owners; under one name an
+ * honest owner would have signed two lists. */
 static struct rv_hash hash_roster(const struct core *c, const struct core_record *rec) {
 	const struct core_roster *r = &c->roster;
 	struct rv_hasher h = rv_hasher_of("rivulet roster");
@@ -249,9 +269,11 @@ static struct rv_hash hash_roster(const struct core *c, const struct core_record
 	for (int i = 0; i < r->n; i++) {
 		rv_hash_u64(&h, r->members[i]);
 		rv_hash_u64(&h, r->boots[i]);
-		rv_hash_u64(&h, r->codecs[i] | (uint64_t)r->parts[i] << 8);
+		rv_hash_u64(&h, r->codecs[i] | (uint64_t)r->parts[i] << 8 | (uint64_t)r->weights[i] << 32);
 		rv_hash_update(&h, r->roots[i].b, RV_HASH_BYTES);
 	}
+	if (r->n > 0)
+		hash_owners(&h, r);
 	return rv_hash_final(&h);
 }
 
@@ -292,6 +314,7 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	set_clear(r->voted, c->roster_words);
 	set_clear(r->taking_part, c->roster_words);
 	set_clear(r->disbelieved, c->roster_words);
+	set_clear(r->vouched, c->roster_words);
 	core_dispute_end(c);
 	if (!rows_go_on || RV_BUG("weigh-rows-again"))
 		core_weigh(c);

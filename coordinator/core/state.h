@@ -15,6 +15,7 @@ enum {
 	CORE_PAST_SNAPSHOTS = CORE_PAST_ROUNDS + 1, /* every round may have one, the current one too */
 	CORE_PAIRS = 64,
 	CORE_ODDS = 256,
+	CORE_PROVEN = 64,
 	CORE_FORMERS = 4
 };
 
@@ -120,6 +121,7 @@ struct core_roster {
 	/* Volatile. */
 	uint64_t *voted, *taking_part; /* participants that report a vote for, or work in, this attempt */
 	uint64_t *disbelieved;         /* whose votes for this attempt do not count (disputes.c) */
+	uint64_t *vouched;             /* that have shown what they voted for in this attempt */
 	struct rv_hash *digests;
 };
 
@@ -321,6 +323,7 @@ struct core_audits {
 	X(uint64_t, roster.voted, CORE_WORDS_OF(cfg->max_roster))                                                          \
 	X(uint64_t, roster.taking_part, CORE_WORDS_OF(cfg->max_roster))                                                    \
 	X(uint64_t, roster.disbelieved, CORE_WORDS_OF(cfg->max_roster))                                                    \
+	X(uint64_t, roster.vouched, CORE_WORDS_OF(cfg->max_roster))                                                        \
 	X(uint64_t, roster.tokens, cfg->max_roster)                                                                        \
 	X(uint64_t, roster.boots, cfg->max_roster)                                                                         \
 	X(uint64_t, roster.rates, cfg->max_roster)                                                                         \
@@ -346,12 +349,13 @@ struct core_audits {
 	X(uint8_t, roster.parts, cfg->max_roster)
 #define CORE_WORDS_OF(n) ((size_t)SET_WORDS(n))
 
-/* Two participants whose votes differ show what they got (disputes.c). */
+/* Participants show what they got (disputes.c): two whose votes differ, or one of few that are
+ * alike. */
 struct core_dispute {
-	bool open;
+	uint8_t n;         /* asked; 0: it is not open */
 	uint16_t asked[2]; /* places */
 	bool given[2];
-	int64_t until_us;
+	int64_t since_us;
 	uint32_t chunk; /* the first in which they differ, once both are given */
 	/* By place in the row of each: the seals of the owners there. */
 	struct seal seals[2][NET_MAX_ROW];
@@ -385,6 +389,7 @@ struct core {
 	struct core_audits audits;
 	int n_proofs; /* durable: of equivocations; the latest are kept, at n mod NET_MAX_PROOFS */
 	struct equivocation proofs[NET_MAX_PROOFS];
+	struct rv_hash proven[CORE_PROVEN]; /* what the latest ones proved, at n mod CORE_PROVEN */
 	struct core_dispute dispute; /* volatile */
 	/* Volatile: the operator's relays, and those that members offer. */
 	uint8_t n_relays;

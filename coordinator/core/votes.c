@@ -195,7 +195,7 @@ static bool is_one_unaware(const struct core *c) {
 /* What a decision about the attempt is made from, by roster place. */
 struct standing {
 	uint64_t lost[CORE_ROSTER_WORDS], missed[CORE_ROSTER_WORDS], present[CORE_ROSTER_WORDS];
-	uint64_t votes[CORE_ROSTER_WORDS];
+	uint64_t votes[CORE_ROSTER_WORDS], best[CORE_ROSTER_WORDS]; /* best: the most that are alike */
 	bool overdue, any_lost, any_missed;
 };
 
@@ -203,45 +203,60 @@ struct standing {
  * which of them has bad memory, and which was lied to by an owner, is not known. */
 static void commit_best(struct core *c, const struct standing *s, const uint64_t *best) {
 	uint64_t others[CORE_ROSTER_WORDS];
+	uint64_t heard[CORE_ROSTER_WORDS]; /* that gave what was asked of them */
 	set_copy(others, s->votes, c->roster_words);
+	set_copy(heard, s->votes, c->roster_words);
 	set_less(others, best, c->roster_words);
+	set_meet(heard, c->roster.vouched, c->roster_words);
+	set_join(heard, best, c->roster_words);
 	say_all(c, CORE_EVENT_DISAGREED, others);
-	core_count_votes(c, s->present, s->votes);
+	core_count_votes(c, s->present, heard);
 	commit(c, best);
 }
 
 /* Commits if a majority of the roster has voted alike and waits no longer for the others. */
 static bool majority_has_voted(struct core *c, const struct standing *s) {
-	uint64_t best[CORE_ROSTER_WORDS];
-	find_majority(c, s->votes, best);
-	const int n_best = set_count(best, c->roster_words);
-	if (!core_is_majority(c, n_best) || n_best < quorum(c) || is_one_unaware(c)) {
-		c->majority_us = INT64_MAX;
+	if (c->majority_us == INT64_MAX || core_majority_waits(c, s->present, s->votes))
 		return false;
-	}
-	if (core_majority_waits(c, s->present, s->votes))
-		return false;
-	commit_best(c, s, best);
+	commit_best(c, s, s->best);
 	return true;
 }
 
+/* Asks one of few that voted alike, and are here, for what it got. */
+static enum core_settling vouch(struct core *c, const struct standing *s) {
+	uint64_t here[CORE_ROSTER_WORDS];
+	set_copy(here, s->best, c->roster_words);
+	set_less(here, s->missed, c->roster_words);
+	return core_vouch(c, here);
+}
+
+/* Goes on without the result of few that voted alike, if none of them can show what it got. */
+static void give_up_few(struct core *c, const struct standing *s) {
+	uint64_t none[CORE_ROSTER_WORDS];
+	set_clear(none, c->roster_words);
+	go_on_with(c, none, !s->any_lost && !s->overdue);
+}
+
 static void all_present_voted(struct core *c, const struct standing *s) {
-	const int words = c->roster_words;
-	uint64_t best[CORE_ROSTER_WORDS], none[CORE_ROSTER_WORDS];
-	find_majority(c, s->votes, best);
-	bool alike = set_is_equal(best, s->votes, words);
-	int n_best = set_count(best, words), n_votes = set_count(s->votes, words);
-	set_clear(none, words);
-	if ((alike || core_is_majority(c, n_best)) && n_best >= quorum(c) && !is_one_unaware(c)) {
-		commit_best(c, s, best);
+	const int words = c->roster_words, n_best = set_count(s->best, words), n_votes = set_count(s->votes, words);
+	const bool alike = set_is_equal(s->best, s->votes, words), many = core_is_majority(c, n_best);
+	uint64_t rest[CORE_ROSTER_WORDS];
+	if ((alike || many) && n_best >= quorum(c) && !is_one_unaware(c)) {
+		const enum core_settling few = many || c->cfg.seals.verify == NULL ? CORE_SETTLED : vouch(c, s);
+		if (few == CORE_SETTLED)
+			commit_best(c, s, s->best);
+		else if (few == CORE_UNSETTLED)
+			give_up_few(c, s);
 		return;
 	}
+	set_clear(rest, words);
 	if (core_splits(c, n_best, n_votes)) {
-		go_on_with(c, none, false);
+		go_on_with(c, rest, false);
 		return;
 	}
-	set_less(best, s->missed, words);
-	go_on_with(c, best, alike && !s->any_lost && !s->overdue);
+	set_copy(rest, s->best, words);
+	set_less(rest, s->missed, words);
+	go_on_with(c, rest, alike && !s->any_lost && !s->overdue);
 }
 
 /* Returns true if the process of a missed participant is not the one on the roster: data that the
@@ -256,6 +271,13 @@ static bool is_one_succeeded(const struct core *c, const uint64_t *missed) {
 	return false;
 }
 
+/* Finds the most votes that are alike, and notes whether they decide. */
+static void weigh_votes(struct core *c, struct standing *s) {
+	find_majority(c, s->votes, s->best);
+	const int n = set_count(s->best, c->roster_words);
+	core_note_majority(c, n >= quorum(c) && !is_one_unaware(c) ? n : 0);
+}
+
 static void look(struct core *c, struct standing *s) {
 	const int words = c->roster_words;
 	s->overdue = core_end_overdue(c);
@@ -266,6 +288,7 @@ static void look(struct core *c, struct standing *s) {
 	set_less(s->present, s->missed, words);
 	s->any_lost = !set_is_empty(s->lost, words);
 	s->any_missed = !set_is_empty(s->missed, words);
+	weigh_votes(c, s);
 }
 
 /* Sets `out` to the votes of participants that are there; returns true if they are not all
@@ -279,11 +302,12 @@ static bool present_votes_differ(const struct core *c, const struct standing *s,
 }
 
 /* Keeps the vote of one that is gone only if it is like those of the others. */
-static void drop_odd_votes_of_the_missed(const struct core *c, struct standing *s, const uint64_t *present) {
+static void drop_odd_votes_of_the_missed(struct core *c, struct standing *s, const uint64_t *present) {
 	const int first = set_next(present, 0, c->roster_words);
 	for (int i = set_next(s->votes, 0, c->roster_words); i >= 0; i = set_next(s->votes, i + 1, c->roster_words))
 		if (first >= 0 && !rv_hash_equal(&c->roster.digests[i], &c->roster.digests[first]))
 			set_drop(s->votes, (uint32_t)i);
+	weigh_votes(c, s);
 }
 
 /* Returns true while votes that differ keep the attempt from its end. */
@@ -292,13 +316,13 @@ static bool is_disputed(struct core *c, struct standing *s) {
 	if (c->cfg.seals.verify == NULL)
 		return false; /* nobody signs means */
 	while (present_votes_differ(c, s, present)) {
-		if (core_dispute(c, present))
-			return true;
-		if (c->dispute.open)
-			return false; /* it cannot be settled: the majority decides */
+		const enum core_settling so_far = core_dispute(c, present, s->best);
+		if (so_far != CORE_SETTLED)
+			return so_far == CORE_SETTLING; /* else the majority decides */
 		look(c, s);
 	}
-	core_dispute_end(c);
+	if (c->dispute.n > 1)
+		core_dispute_end(c);
 	drop_odd_votes_of_the_missed(c, s, present);
 	return false;
 }

@@ -23,7 +23,8 @@ enum {
 	REFUSALS_BURST = 20, /* joins with a wrong token, per address */
 	TESTS_BURST = 120,   /* requests for a reachability test, per address: a worker asks for news of one */
 	TESTS_PER_S = 4,
-	TICKETS_BURST = 4, /* of one member, as the next; a member asks for all tickets that it needs at once */
+	EVIDENCE_BURST = 4, /* of one member; then one a second. A worker shows it every 2 s */
+	TICKETS_BURST = 4,  /* of one member, as the next; a member asks for all tickets that it needs at once */
 	DOCUMENTS_BURST = 400,
 	DOCUMENTS_PER_S = 200,
 	WHOLE_BURST = 200, /* documents that are no patches: up to 196 kB each */
@@ -43,6 +44,7 @@ struct api {
 	struct rate_limit refusals, tests;
 	struct report_pace pace;
 	struct member_pace tickets;          /* requests for pair tickets: each ticket is a signature */
+	struct member_pace evidence;         /* what members show: a list of hashes and signatures to check */
 	struct member_pace documents, whole; /* requests for documents; those that no patch can answer */
 	struct status_cache status;
 	uint8_t buffer[JOIN_REPLY_MAX_BYTES];
@@ -243,6 +245,15 @@ static void serve_pair_tickets(struct api *a, const struct request *q) {
 
 static void serve_evidence(struct api *a, const struct request *q) {
 	struct rv_errtext et = {0};
+	const int slot = service_find_member(a->service, q->key);
+	if (slot < 0) {
+		reply_text(q->rq, STATUS_FORBIDDEN, "evidence: the key is of no member of this run");
+		return;
+	}
+	if (!member_pace_take(&a->evidence, (uint32_t)slot, q->now_us)) {
+		reply_text(q->rq, STATUS_TOO_MANY, "too much evidence: wait a second");
+		return;
+	}
 	const enum rv_err e = service_evidence(a->service, q->now_us, q->key, q->body, q->n, &et);
 	if (e == RV_OK)
 		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
@@ -561,7 +572,11 @@ void api_serve(struct evhttp_request *rq, void *api) {
 		return;
 	}
 	struct request q = request_of(rq, key, rv_clock_monotonic_us());
-	connections_touch(a->connections, rq, role_of(a, q.key), q.key, q.now_us);
+	const enum connection_role role = role_of(a, q.key);
+	connections_touch(a->connections, rq, role, q.key, q.now_us);
+	if (role == CONNECTION_MEMBER) /* its next requests here may be evidence */
+		evhttp_connection_set_max_body_size(evhttp_request_get_connection(rq),
+											(ev_ssize_t)service_evidence_max_bytes(a->service));
 	dispatch(a, find_route(evhttp_uri_get_path(evhttp_request_get_evhttp_uri(rq))), &q);
 	held_tick(a->held, q.now_us);
 	a->changed(a->owner);
@@ -603,6 +618,7 @@ enum rv_err api_new(const struct api_config *cfg, struct api **out, struct rv_er
 	a->owner = cfg->owner;
 	rate_limit_init(&a->refusals, REFUSALS_BURST, 1);
 	member_pace_init(&a->tickets, TICKETS_BURST, 1);
+	member_pace_init(&a->evidence, EVIDENCE_BURST, 1);
 	member_pace_init(&a->documents, DOCUMENTS_BURST, DOCUMENTS_PER_S);
 	member_pace_init(&a->whole, WHOLE_BURST, WHOLE_PER_S);
 	rate_limit_init(&a->tests, TESTS_BURST, TESTS_PER_S);

@@ -139,7 +139,7 @@ static enum rv_err make_http(struct server *s, struct rv_errtext *et) {
 	if (s->http == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the web server");
 	evhttp_set_max_headers_size(s->http, API_MAX_HEADER_BYTES);
-	evhttp_set_max_body_size(s->http, (ev_ssize_t)service_evidence_max_bytes(s->cfg.service));
+	evhttp_set_max_body_size(s->http, API_MAX_BODY_BYTES); /* members': api_serve */
 	evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST);
 	evhttp_set_timeout(s->http, IDLE_TIMEOUT_S);
 	evhttp_set_bevcb(s->http, connections_make, s->connections);

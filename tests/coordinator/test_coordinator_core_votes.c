@@ -328,35 +328,6 @@ static void test_disagreement_below_min_workers_reopens(void **state) {
 	rig_release(&r);
 }
 
-/* Where means are sealed, two whose votes differ are asked what they got. They show nothing: their
- * votes do not count, and the equal votes of the others commit the round. */
-static void test_votes_that_differ_are_asked(void **state) {
-	(void)state;
-	struct rig r;
-	rig_init(&r, 2);
-	r.cfg.seals = seal_ed25519(NULL);
-	rig_start(&r);
-	rig_join(&r, 4);
-	rig_say_all(&r, 4, WORKER_TRAINING);
-	rig_say_all(&r, 4, WORKER_READY);
-	rig_say_all(&r, 4, WORKER_REDUCING);
-	vote(&r, 0, 0);
-	vote(&r, 1, 1);
-	assert_true(document_asks(rig_doc(&r), 0) && document_asks(rig_doc(&r), 1));
-	vote(&r, 2, 0);
-	vote(&r, 3, 0);
-	rig_expect(&r, RUN_REDUCE, 0, 1);
-	for (int s = 0; s < 200 && rig_doc(&r)->round == 0; s++) {
-		rig_wait(&r, RIG_S);
-		for (uint8_t i = 0; i < 4 && rig_doc(&r)->round == 0; i++)
-			vote(&r, i, i == 1);
-	}
-	assert_true(rig_saw(&r, CORE_EVENT_NO_EVIDENCE, 1));
-	assert_false(rig_saw(&r, CORE_EVENT_DISAGREED, 1));
-	rig_expect(&r, RUN_OPEN, 1, 0);
-	rig_release(&r);
-}
-
 /* Cut off, not dead: the attempt is held, and finished when the missing one is back. */
 static void test_held_below_min_workers(void **state) {
 	(void)state;
@@ -478,7 +449,6 @@ int main(void) {
 		cmocka_unit_test(test_minority_is_named_and_outvoted),
 		cmocka_unit_test(test_a_tie_is_no_majority),
 		cmocka_unit_test(test_disagreement_below_min_workers_reopens),
-		cmocka_unit_test(test_votes_that_differ_are_asked),
 		cmocka_unit_test(test_who_was_left_out_does_not_count_unawares),
 		cmocka_unit_test(test_who_was_left_out_counts_when_it_takes_part_again),
 		cmocka_unit_test(test_held_below_min_workers),

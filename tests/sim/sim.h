@@ -224,6 +224,8 @@ void faults_on(struct sim *s, int host, enum sim_on what, uint64_t round, int64_
 void lies_report(const struct sim_worker *w, struct report *rep);
 /* Returns true if the host is in the hands of an attacker. */
 bool lies_at(const struct sim *s, int host);
+/* Returns true if it votes for what nobody holds. */
+bool lies_vote(const struct sim *s, int host);
 /* Judges an event of the coordinator's core where only liars are at work. */
 void lies_judge(struct sim *s, const struct core_event *ev);
 

@@ -176,7 +176,6 @@ void liars_show(struct sim *s, int host) {
 		return;
 	if (!asked)
 		e.n_means = e.n_seals = 0;
-	w->evidence_us = s->now_us + EVERY_US;
 	if (host == s->withholder && s->withheld == WITHHELD_EVIDENCE)
 		return;
 	if (host == s->withholder && s->withheld == FALSE_EVIDENCE)
@@ -186,7 +185,8 @@ void liars_show(struct sim *s, int host) {
 	struct rv_writer out = rv_writer_of(body, cap);
 	evidence_encode(&e, w->version, &out);
 	RV_ASSERT(!out.failed);
-	(void)control_client_show(w->control, body, rv_writer_len(&out));
+	if (control_client_show(w->control, body, rv_writer_len(&out)))
+		w->evidence_us = s->now_us + EVERY_US;
 	free(body);
 }
 
@@ -205,9 +205,10 @@ void oracle_names(struct sim *s, const struct core_event *ev) {
 	if (ev->type != CORE_EVENT_EQUIVOCATED && ev->type != CORE_EVENT_FALSE_VOTE)
 		return;
 	const int host = oracle_host_of(s, ev->member);
+	const bool false_vote = ev->type == CORE_EVENT_FALSE_VOTE && host != SIM_NOBODY && lies_vote(s, host);
 	sim_say(s, SIM_COORDINATOR, "member %u is named in round %llu: %s", ev->member, (unsigned long long)ev->round,
 			ev->type == CORE_EVENT_EQUIVOCATED ? "it signed two lists of means" : "it voted for what it did not get");
-	if (host == SIM_NOBODY || !liars_lie(s, host)) {
+	if (host == SIM_NOBODY || !(liars_lie(s, host) || false_vote)) {
 		sim_fail(s, "honest member %u is named as a culprit (event %u)", ev->member, ev->type);
 		return;
 	}

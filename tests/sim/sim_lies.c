@@ -16,6 +16,10 @@ bool lies_at(const struct sim *s, int host) {
 	return s->lies[host] != 0 || host == s->withholder || host == s->ghost || host == s->accuser || host == s->liar;
 }
 
+bool lies_vote(const struct sim *s, int host) {
+	return lies(s, host, LIE_DIGEST);
+}
+
 /* ---- what it states ---- */
 
 static void lie_about_the_attempt(const struct sim_worker *w, struct report *rep) {

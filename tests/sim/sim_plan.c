@@ -248,16 +248,21 @@ static void plan_flips(struct sim_plan *p, const struct sim_options *o, struct r
 	}
 }
 
+/* Returns true if a roster may consist of members that lie: it commits what they say. */
+static bool may_be_alone(const struct sim_options *o, int liars) {
+	return (int)o->min_workers <= liars;
+}
+
 /* Returns what a withholder keeps: in rows also what only columns exchange. */
 static double draw_withheld(struct rv_rng *r, const struct sim_options *o) {
-	enum { STREAM = 49, LIES = 50 };
-	/* Not other means, nor votes for something else: where few are left, a false one may be what
-	 * all that can vote agree on. */
-	static const enum sim_withheld lies[] = {FALSE_CONTRIBUTION, FALSE_SEAL};
+	enum { STREAM = 49, LIES = 50, OF_VOTES = 2 /* the last ones: votes for something else */ };
+	/* Not other means: where few are left, a false one may be what all that can vote agree on. */
+	static const enum sim_withheld lies[] = {FALSE_CONTRIBUTION, FALSE_SEAL, WITHHELD_EVIDENCE, FALSE_EVIDENCE};
+	const uint64_t n_lies = sizeof lies / sizeof lies[0] - (may_be_alone(o, 1) ? OF_VOTES : 0);
 	struct rv_rng in_columns = rv_rng_of(o->seed, STREAM), of_lies = rv_rng_of(o->seed, LIES);
 	const double anywhere = (double)rv_rng_below(r, 2);
 	if (rv_rng_below(&of_lies, 2) == 0)
-		return lies[rv_rng_below(&of_lies, sizeof lies / sizeof lies[0])];
+		return lies[rv_rng_below(&of_lies, n_lies)];
 	if (!in_rows(o) || rv_rng_below(&in_columns, 2) == 0)
 		return anywhere;
 	return rv_rng_below(&in_columns, 2) == 0 ? WITHHELD_SUMS : WITHHELD_COLUMN_MEANS;
@@ -328,6 +333,8 @@ static void plan_lie(struct sim_plan *p, const struct sim_options *o, struct rv_
 	const uint64_t which = rv_rng_below(r, SIM_LIES + OTHERS), withheld = rv_rng_below(r, MEANS + 1);
 	const enum sim_fault_kind kind = which < OTHERS ? others[which] : FAULT_CLAIMER;
 	if (kind != FAULT_CLAIMER && has_kind(p, kind))
+		return;
+	if (which == OTHERS + LIE_DIGEST && may_be_alone(o, sim_liars(o)))
 		return;
 	struct sim_fault *f = append(p, kind);
 	if (f == NULL)

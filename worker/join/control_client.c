@@ -479,8 +479,8 @@ bool control_client_show(struct control_client *c, const void *evidence, size_t 
 									.timeout_ms = REQUEST_TIMEOUT_MS,
 									.done = evidence_done,
 									.ctx = &c->evidence};
-	if (c->evidence.under_way || c->version == 0)
-		return false;
+	if (c->evidence.under_way || c->report.under_way || c->version == 0)
+		return false; /* the coordinator takes long bodies only on a connection that it knows: the reports' */
 	c->evidence.under_way = c->ops.start(c->ops.ctx, &rq, &c->evidence.request, NULL) == RV_OK;
 	return c->evidence.under_way;
 }

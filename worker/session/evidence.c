@@ -10,20 +10,21 @@
 
 enum { EVERY_US = 2000000 };
 
-static void show(struct session *s, const struct evidence *e) {
+static bool show(struct session *s, const struct evidence *e) {
 	const size_t cap = evidence_max_bytes(e->n_means);
 	uint8_t *body = malloc(cap);
 	if (!body)
-		return; /* again soon */
+		return false; /* again soon */
 	struct rv_writer w = rv_writer_of(body, cap);
 	evidence_encode(e, CONTROL_VERSION, &w);
 	RV_ASSERT(!w.failed);
-	if (control_client_show(s->control, body, rv_writer_len(&w)))
+	const bool shown = control_client_show(s->control, body, rv_writer_len(&w));
+	if (shown)
 		rv_event(s->events, RV_WARN, "evidence", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
-				 "round %" PRIu64
-				 ": the participants got different averages: this worker shows what it got (%u hashes)",
-				 e->round, e->n_means);
+				 "round %" PRIu64 ": votes differ, or are few: this worker shows what it got (%u hashes)", e->round,
+				 e->n_means);
 	free(body);
+	return shown;
 }
 
 void session_turn_evidence(struct session *s, int64_t now_us) {
@@ -36,8 +37,8 @@ void session_turn_evidence(struct session *s, int64_t now_us) {
 		return;
 	if (!asked)
 		e.n_means = e.n_seals = 0;
-	s->evidence_us = now_us + EVERY_US;
-	show(s, &e);
+	if (show(s, &e))
+		s->evidence_us = now_us + EVERY_US;
 }
 
 void session_check_proofs(struct session *s, const struct document *d) {
