@@ -1,6 +1,6 @@
 /* disputes.c: votes that differ, and votes of few. Nobody is blamed for being in a minority: two
- * participants whose votes differ are asked for the leaves of the means that they voted for, and for
- * the seals with which these came (net/control/evidence.h).
+ * participants whose votes differ are asked for the leaves of the means that they voted for, and
+ * for the seals with which these came (net/control/evidence.h).
  *
  * - The vote of one that shows nothing in time, or something else than it voted for, or what no
  *   owner has signed, does not count; it is put away, and stays out of rosters as one does that
@@ -17,7 +17,8 @@
  *
  * Equal votes of fewer than a majority are believed once one of the voters has shown what it got:
  * it may be the only one that can vote, and its digest one that nobody holds. Votes that another
- * process than that of the roster has found on its disk have no seals: nobody can vouch for them. */
+ * process than that of the roster has found on its disk have no seals: nobody can vouch for
+ * them. */
 #include "base/assert.h"
 #include "base/chain.h"
 #include "base/planted.h"
@@ -326,7 +327,7 @@ enum core_settling core_vouch(struct core *c, const uint64_t *alike) {
 		return CORE_SETTLED;
 	if (c->dispute.n > 0 && !give_up(c, alike))
 		return CORE_SETTLING;
-	uint64_t left[CORE_ROSTER_WORDS]; /* one that was given up does not count any more */
+	uint64_t left[CORE_ROSTER_WORDS]; /* without one that was given up */
 	set_copy(left, alike, c->roster_words);
 	set_less(left, c->roster.disbelieved, c->roster_words);
 	const int first = first_to_ask(c, left, false);

@@ -41,8 +41,9 @@
 #include <event2/http.h>
 
 enum {
-	/* Of any request; evidence may be longer (service_evidence_max_bytes), on a connection on which a
-	 * member's key has been seen with a request before: libevent reads bodies before it asks. */
+	/* Any request has so many bytes at most. Evidence may have service_evidence_max_bytes, on a
+	 * connection on which a member's key has come with a request before: libevent reads bodies
+	 * before it asks. */
 	API_MAX_BODY_BYTES = NET_MAX_REPORT_BYTES,
 	API_MAX_HEADER_BYTES = 8192,
 	API_HOLD_MS = 20000 /* of a document request */
