@@ -390,7 +390,7 @@ struct core {
 	int n_proofs; /* durable: of equivocations; the latest are kept, at n mod NET_MAX_PROOFS */
 	struct equivocation proofs[NET_MAX_PROOFS];
 	struct rv_hash proven[CORE_PROVEN]; /* what the latest ones proved, at n mod CORE_PROVEN */
-	struct core_dispute dispute; /* volatile */
+	struct core_dispute dispute;        /* volatile */
 	/* Volatile: the operator's relays, and those that members offer. */
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];
