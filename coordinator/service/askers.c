@@ -83,6 +83,15 @@ static enum rv_err drop_refused(struct service *s, struct service_askers *all, s
 	return RV_OK;
 }
 
+/* Logs what becomes of one that asks; its fingerprint and name are for the operator. */
+static void tell_asker(struct service *s, enum rv_level level, const char *event, const struct store_asker *a,
+					   const char *text) {
+	char print[2 * FINGERPRINT_BYTES + 1], detail[sizeof print + sizeof a->name + 16];
+	write_fingerprint(a->key, print);
+	(void)snprintf(detail, sizeof detail, "fingerprint %s%s%s", print, a->name[0] ? ", " : "", a->name);
+	service_tell_operator(s, level, event, detail, "%s", text);
+}
+
 /* Returns true if one more may wait: there is room in all, and one link does not take all of it. */
 static bool has_room(const struct service_askers *all, const struct store_invite *in) {
 	uint32_t by_it = 0;
@@ -93,7 +102,6 @@ static bool has_room(const struct service_askers *all, const struct store_invite
 
 static enum rv_err add(struct service *s, struct service_askers *all, const struct store_asker *a,
 					   const struct store_invite *in, struct rv_errtext *et) {
-	char print[2 * FINGERPRINT_BYTES + 1];
 	RV_TRY(drop_old(s, all, et));
 	RV_TRY(drop_refused(s, all, et));
 	if (!has_room(all, in))
@@ -101,10 +109,7 @@ static enum rv_err add(struct service *s, struct service_askers *all, const stru
 					   "join: many computers wait for the operator's approval: this one asks again until there is "
 					   "room");
 	RV_TRY(s->cfg.store->ops->asker_put(s->cfg.store, a, et));
-	write_fingerprint(a->key, print);
-	service_tell_operator(s, RV_WARN, "asks", a->name,
-						  "a computer asks to join: fingerprint %s (`members approve %s`, or `members refuse %s`)",
-						  print, print, print);
+	tell_asker(s, RV_WARN, "asks", a, "a computer asks to join: `members approve`, or `members refuse`");
 	return RV_OK;
 }
 
@@ -221,7 +226,7 @@ enum rv_err service_decide(struct service *s, int64_t now_us, const char *prefix
 				   approve
 					   ? "approved: a use of its invite is kept for it, and it joins when it asks next, within seconds"
 					   : "refused");
-	service_tell_operator(s, RV_INFO, approve ? "approved" : "refused", a.name, "computer %s is %s", print,
-						  approve ? "approved" : "refused");
+	tell_asker(s, RV_INFO, approve ? "approved" : "refused", &a,
+			   approve ? "a computer that asked to join is approved" : "a computer that asked to join is refused");
 	return RV_OK;
 }

@@ -89,7 +89,7 @@ struct service_heldout {
 struct news {
 	int64_t wall_us;
 	enum rv_level level;
-	char text[320];   /* for everybody: no address, host or path */
+	char text[320];   /* for everybody: no address, host, key or path */
 	char detail[200]; /* for the operator; "": none */
 };
 
@@ -254,8 +254,8 @@ void service_relay_metrics(const struct service *s, FILE *f);
  * every report. */
 void service_watch_text(struct service *s, uint32_t slot);
 /* Return the figures of a member and of the coordinator; null in a run that does not hand out its
- * text. */
-json_t *service_member_text_json(const struct service *s, const struct report *last);
+ * text. `details`: for the operator. */
+json_t *service_member_text_json(const struct service *s, const struct report *last, bool details);
 json_t *service_text_json(const struct service *s);
 /* Writes the same as metrics. */
 void service_text_metrics(const struct service *s, FILE *f);

@@ -145,6 +145,16 @@ void service_tell_operator(struct service *s, enum rv_level level, const char *n
 		rv_event(s->cfg.events, level, name, RV_NO_FIELDS, "%s", n->text);
 }
 
+static void tell_member(struct service *s, const struct core_record *rec) {
+	const char *seen = candidates_seen(rec->candidates, rec->n_candidates);
+	char short_key[IDENTITY_SHORT_BYTES], detail[sizeof short_key + NET_ADDR_BYTES + 16];
+	identity_short(rec->key, short_key);
+	(void)snprintf(detail, sizeof detail, "key %s%s%s", short_key, seen[0] ? ", " : "", seen);
+	service_tell_operator(s, RV_INFO, "member", detail, "member %u%s%s%s%s%s", rec->member, rec->name[0] ? " '" : "",
+						  rec->name, rec->name[0] ? "'" : "", rec->n_candidates > 0 ? " has a new address" : " joined",
+						  rec->banned ? ", banned" : "");
+}
+
 static void tell_roster(struct service *s, const struct core_record *rec) {
 	if (rec->n_members == 0)
 		service_tell(s, RV_WARN, "reopened", "round %" PRIu64 " is open again: too few participants are left",
@@ -182,14 +192,9 @@ static void tell_leases(struct service *s, const struct core_record *rec) {
 }
 
 void service_tell_record(struct service *s, const struct core_record *rec) {
-	char short_key[IDENTITY_SHORT_BYTES];
 	switch (rec->type) {
 	case CORE_MEMBER:
-		identity_short(rec->key, short_key);
-		service_tell_operator(s, RV_INFO, "member", candidates_seen(rec->candidates, rec->n_candidates),
-							  "member %u%s%s%s (key %s)%s%s", rec->member, rec->name[0] ? " '" : "", rec->name,
-							  rec->name[0] ? "'" : "", short_key,
-							  rec->n_candidates > 0 ? " has a new address" : " joined", rec->banned ? ", banned" : "");
+		tell_member(s, rec);
 		break;
 	case CORE_AWAY:
 		service_tell(s, RV_INFO, "away", "member %u%s%s%s is long gone and makes room for another; it may return",
@@ -340,9 +345,9 @@ void service_note_refused_join(struct service *s, int64_t now_us, const char *wh
 	s->joins_refused++;
 	if (s->joins_refused_told > 0 && now_us - s->refused_told_us < TELL_REFUSED_EVERY_US)
 		return;
-	service_tell(s, RV_WARN, "join_refused", "%" PRIu64 " joins were refused%s, the last one: %s",
-				 s->joins_refused - s->joins_refused_told,
-				 s->joins_refused_told > 0 ? " since this was last logged" : "", why);
+	service_tell_operator(s, RV_WARN, "join_refused", why, "%" PRIu64 " joins were refused%s",
+						  s->joins_refused - s->joins_refused_told,
+						  s->joins_refused_told > 0 ? " since this was last logged" : "");
 	s->joins_refused_told = s->joins_refused;
 	s->refused_told_us = now_us;
 }

@@ -1,6 +1,6 @@
 /* status.c: the run as JSON, for the dashboard and `status`. Without details it contains nothing
- * that helps to reach a worker: no addresses, shortened keys. Fields are only ever added: scripts
- * read them. */
+ * that helps to reach or to recognize a worker: no addresses, keys or hashes of its own text. Fields
+ * are only ever added: scripts read them. */
 #include "coordinator/service/internal.h"
 
 #include "base/clock.h"
@@ -165,7 +165,6 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	char number[32];
 	(void)snprintf(number, sizeof number, "worker %u", v->member);
 	(void)json_object_set_new(o, "name", json_string(v->name[0] != '\0' ? v->name : number));
-	(void)json_object_set_new(o, "key", hex_string(v->key, details ? NET_KEY_BYTES : 8));
 	(void)json_object_set_new(o, "alive", json_boolean(v->alive));
 	(void)json_object_set_new(o, "banned", json_boolean(v->banned));
 	(void)json_object_set_new(o, "phase", seen ? json_string(worker_phases[v->last->phase]) : json_null());
@@ -190,15 +189,17 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "storage", storage_json(v->last->storage));
 	(void)json_object_set_new(o, "contribution", contribution_json(&m->outlier));
 	(void)json_object_set_new(o, "outlier", outlier_json(&m->outlier));
-	(void)json_object_set_new(o, "text", service_member_text_json(s, v->last));
+	(void)json_object_set_new(o, "text", service_member_text_json(s, v->last, details));
 	put_paths(o, v->last, details || service_members_here(s) <= SERVICE_MEMBERS_FEW);
 	(void)json_object_set_new(o, "reach", seen ? json_string(reach_name(v->last->reach)) : json_null());
 	(void)json_object_set_new(o, "apart_from", set_json(s, apart));
 	(void)json_object_set_new(o, "left_out", json_boolean(left_out));
 	(void)json_object_set_new(o, "slow", service_slow_json(&v->slow));
 	(void)json_object_set_new(o, "reputation", service_reputation_json(&v->reputation));
-	if (details)
+	if (details) {
+		(void)json_object_set_new(o, "key", hex_string(v->key, NET_KEY_BYTES));
 		put_addresses(o, v->last);
+	}
 	return o;
 }
 

@@ -21,21 +21,28 @@ void service_watch_text(struct service *s, uint32_t slot) {
 	if (rv_hash_is_zero(told))
 		service_tell(s, RV_INFO, "member_own_text", "member %u %s trains on the run's text again", v.member, v.name);
 	else
-		service_tell(s, RV_WARN, "member_own_text",
-					 "member %u %s trains on a text of its own (%s...), not on the run's", v.member, v.name, hex);
+		service_tell_operator(s, RV_WARN, "member_own_text", hex,
+							  "member %u %s trains on a text of its own, not on the run's", v.member, v.name);
 }
 
 static void set_int(json_t *o, const char *key, uint64_t v) {
 	(void)json_object_set_new(o, key, json_integer(v < INT64_MAX ? (json_int_t)v : INT64_MAX));
 }
 
-json_t *service_member_text_json(const struct service *s, const struct report *last) {
+/* Returns the value of "own": null, or the start of the text's hash, which is for the operator. */
+static json_t *own_text_json(const struct rv_hash *own, bool details) {
 	char hex[2 * SHOWN_BYTES + 1];
+	if (rv_hash_is_zero(own))
+		return json_null();
+	rv_hex_encode(own->b, SHOWN_BYTES, hex);
+	return details ? json_string(hex) : json_true();
+}
+
+json_t *service_member_text_json(const struct service *s, const struct report *last, bool details) {
 	if (!s->run.data_hash[0])
 		return json_null();
-	rv_hex_encode(last->own_text.b, SHOWN_BYTES, hex);
 	json_t *o = json_object();
-	(void)json_object_set_new(o, "own", rv_hash_is_zero(&last->own_text) ? json_null() : json_string(hex));
+	(void)json_object_set_new(o, "own", own_text_json(&last->own_text, details));
 	set_int(o, "mirror_bytes", last->text_mirror_bytes);
 	set_int(o, "member_bytes", last->text_member_bytes);
 	set_int(o, "coordinator_bytes", last->text_coordinator_bytes);
