@@ -148,23 +148,24 @@ static bool configure(SSL_CTX *ctx, enum tls_clients clients) {
 		   SSL_CTX_set1_groups_list(ctx, "X25519:P-256") == 1;
 }
 
-/* For browsers, which do not take Ed25519: a second certificate with an ECDSA P-256 key that nobody
- * keeps or knows. Who takes Ed25519 gets the identity: that algorithm comes first, and ours is the
- * order that counts. Browsers want to find an algorithm of theirs in the request for a client's
- * certificate too; accept_raw_key refuses such a certificate. */
-static bool add_browser_certificate(SSL_CTX *ctx) {
+bool tls_self_sign(X509 *x, EVP_PKEY *key) {
 	uint8_t seed[SERIAL_BYTES];
 	randombytes_buf(seed, sizeof seed); /* browsers refuse a serial that they saw with another key */
-	EVP_PKEY *key = EVP_EC_gen("P-256");
-	bool ok = use_certificate(ctx, seed, key, NULL) && SSL_CTX_set1_sigalgs_list(ctx, "ed25519:ECDSA+SHA256") == 1;
-	EVP_PKEY_free(key);
-	return ok;
+	return fill_certificate(x, seed, key, NULL);
+}
+
+/* For browsers, which do not take Ed25519: algorithms of a second certificate. Who takes Ed25519 gets
+ * the identity: that one comes first, and ours is the order that counts. Browsers want to find an
+ * algorithm of theirs in the request for a client's certificate too; accept_raw_key refuses such a
+ * certificate. */
+static bool allow_browsers(SSL_CTX *ctx) {
+	return SSL_CTX_set1_sigalgs_list(ctx, "ed25519:ECDSA+SHA256:ECDSA+SHA384:RSA-PSS+SHA256") == 1;
 }
 
 enum rv_err tls_context_new(const struct identity *id, enum tls_clients clients, SSL_CTX **out, struct rv_errtext *et) {
 	*out = SSL_CTX_new(TLS_method());
 	if (*out != NULL && configure(*out, clients) && tls_identify(*out, id) &&
-		(clients != TLS_CLIENTS_MAY || add_browser_certificate(*out)))
+		(clients != TLS_CLIENTS_MAY || allow_browsers(*out)))
 		return RV_OK;
 	SSL_CTX_free(*out);
 	*out = NULL;

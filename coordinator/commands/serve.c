@@ -14,6 +14,7 @@
 #include "coordinator/web/listen_socket.h"
 #include "coordinator/web/server.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ struct serve_options {
 	char dir[RUN_DIR_BYTES];
 	char listen[NET_ADDR_BYTES], advertise[NET_ADDR_BYTES];
 	char log[RUN_PATH_BYTES];
+	char web_cert[WEB_CERT_PATH_BYTES], web_key[WEB_CERT_PATH_BYTES];
 	int64_t max_connections;
 	char text[RUN_TEXT_BYTES];
 	int64_t text_up;
@@ -49,6 +51,12 @@ static const struct rv_option options[] = {
 	 "Coordinator"},
 	{"log", RV_OPT_STRING, offsetof(struct serve_options, log), RUN_PATH_BYTES, "", 0, 0, NULL,
 	 "A file for every event as a JSON line.", "Coordinator"},
+	{"web-cert", RV_OPT_STRING, offsetof(struct serve_options, web_cert), WEB_CERT_PATH_BYTES, "", 0, 0, NULL,
+	 "A PEM file with the certificate that browsers see, and those that lead to its authority; read again when it "
+	 "changes. None: one that the first `serve` makes, and keeps as web.pem. Workers check the run's key instead.",
+	 "Pages"},
+	{"web-key", RV_OPT_STRING, offsetof(struct serve_options, web_key), WEB_CERT_PATH_BYTES, "", 0, 0, NULL,
+	 "The PEM file with its key (ECDSA or RSA, without a passphrase). None: the file of --web-cert.", "Pages"},
 	{"sandbox", RV_OPT_BOOL, offsetof(struct serve_options, sandbox), 0, RV_SANDBOX_USUAL, 0, 0, NULL,
 	 "Gives up, for good, what serving does not need: other files than the run's, its text and --log, starting "
 	 "programs, and system calls that serve to attack (Linux: Landlock and seccomp).",
@@ -142,6 +150,8 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	struct address listen, advertise;
 	RV_TRY(parse_addresses(o, &listen, &advertise, et));
 	RV_TRY(descriptors_check((int)o->max_connections, et));
+	if (o->web_key[0] != '\0' && o->web_cert[0] == '\0')
+		return rv_fail(et, RV_E_INVALID, "--web-key %s needs --web-cert FILE, the certificate of that key", o->web_key);
 	return relay_choice_check(&o->relay, &listen, et);
 }
 
@@ -192,13 +202,44 @@ static enum rv_err serve_run(struct opened_run *r, struct server_config *cfg, co
 	return e;
 }
 
+/* Chooses what browsers are shown; makes it, if it is our own and not there yet. Without room for it
+ * the run is served all the same. */
+static enum rv_err choose_web_cert(const struct serve_options *o, const struct run_dir *d, struct rv_events *ev,
+								   struct web_cert *out, struct rv_errtext *et) {
+	const char *cert = o->web_cert[0] != '\0' ? o->web_cert : d->web;
+	struct rv_errtext why = {0};
+	enum rv_err e = o->web_cert[0] == '\0' ? web_cert_make(d->web, &why) : RV_OK;
+	if (e == RV_E_FULL) {
+		rv_event(ev, RV_WARN, "web_cert", RV_NO_FIELDS, "%s: browsers are not served until the next start", why.text);
+		return RV_OK;
+	}
+	(void)snprintf(out->cert, sizeof out->cert, "%s", cert);
+	(void)snprintf(out->key, sizeof out->key, "%s", o->web_key[0] != '\0' ? o->web_key : cert);
+	return e == RV_OK ? RV_OK : rv_fail(et, e, "%s", why.text);
+}
+
+/* Writes the directory that holds a file once it is renewed: the one that a link leads to. */
+static void directory_of(const char *file, char out[PATH_MAX]) {
+	char *slash;
+	if (file[0] == '\0' || realpath(file, out) == NULL)
+		out[0] = '\0';
+	else if ((slash = strrchr(out, '/')) != NULL)
+		slash[slash == out] = '\0';
+}
+
 /* Gives up what serving does not need, once the run is open. SQLite's temporary files go to the
  * run's directory. */
 static enum rv_err enter_sandbox(const struct serve_options *o, const struct run_dir *d, const struct served_text *text,
 								 struct rv_events *ev, struct rv_errtext *et) {
 	const unsigned both = OS_SANDBOX_READ | OS_SANDBOX_WRITE;
-	const struct os_sandbox_path paths[] = {
-		{d->dir, both}, {o->log, both}, {text ? served_text_dir(text) : "", OS_SANDBOX_READ}};
+	char cert[PATH_MAX], key[PATH_MAX];
+	directory_of(o->web_cert, cert);
+	directory_of(o->web_key, key);
+	const struct os_sandbox_path paths[] = {{d->dir, both},
+											{o->log, both},
+											{cert, OS_SANDBOX_READ},
+											{key, OS_SANDBOX_READ},
+											{text ? served_text_dir(text) : "", OS_SANDBOX_READ}};
 	const struct os_sandbox_needs needs = {.paths = paths, .n = sizeof paths / sizeof paths[0]};
 	struct os_sandbox got;
 	if (!o->sandbox)
@@ -246,7 +287,9 @@ static enum rv_err open_and_serve(const struct serve_options *o, const struct ru
 	cfg.events = ev;
 	cfg.text_bytes_per_s = o->text_up;
 	relay_choice_log(ev, &relays, &cfg.relay.ports, r.keys.root);
-	e = serve_text_open(&r, o->text, ev, &cfg.text, et);
+	e = choose_web_cert(o, d, ev, &cfg.web, et);
+	if (e == RV_OK)
+		e = serve_text_open(&r, o->text, ev, &cfg.text, et);
 	if (e == RV_OK)
 		e = enter_sandbox(o, d, cfg.text, ev, et);
 	if (e == RV_OK) {

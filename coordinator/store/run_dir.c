@@ -17,6 +17,7 @@ enum rv_err run_dir_of(const char *dir, struct run_dir *out, struct rv_errtext *
 	(void)snprintf(out->listen, sizeof out->listen, "%s/listen", dir);
 	(void)snprintf(out->address, sizeof out->address, "%s/address", dir);
 	(void)snprintf(out->relay_ports, sizeof out->relay_ports, "%s/relay-ports", dir);
+	(void)snprintf(out->web, sizeof out->web, "%s/web.pem", dir);
 	(void)snprintf(out->rounds, sizeof out->rounds, "%s/rounds.jsonl", dir);
 	(void)snprintf(out->text, sizeof out->text, "%s/text", dir);
 	return RV_OK;

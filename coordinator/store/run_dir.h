@@ -8,6 +8,8 @@
  *   relay-ports   ports of its relay, which the next `serve` opens again
  *                 (coordinator/commands/kept_ports.h)
  *   address       where `serve` listened last, and what links name (coordinator/commands/kept_address.h)
+ *   web.pem       the key and the certificate that browsers see, unless the operator has others
+ *                 (coordinator/web/web_cert.h); made by the first `serve`, mode 0600
  *   rounds.jsonl  a line per committed round
  *   text/         the run's text, where `new-run --data` published it (docs/data.md)
  *   lock          held by the process that uses the directory
@@ -27,7 +29,7 @@ struct run_dir {
 	char dir[RUN_DIR_BYTES];
 	char key[RUN_PATH_BYTES], root_key[RUN_PATH_BYTES], store[RUN_PATH_BYTES], listen[RUN_PATH_BYTES],
 		rounds[RUN_PATH_BYTES];
-	char relay_ports[RUN_PATH_BYTES], address[RUN_PATH_BYTES], text[RUN_PATH_BYTES];
+	char relay_ports[RUN_PATH_BYTES], address[RUN_PATH_BYTES], web[RUN_PATH_BYTES], text[RUN_PATH_BYTES];
 };
 
 /* Makes the names only. RV_E_RANGE: too long. */

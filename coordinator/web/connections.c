@@ -125,6 +125,10 @@ void connections_free(struct connections *c) {
 	free(c);
 }
 
+void connections_use(struct connections *c, SSL_CTX *ctx) {
+	c->ctx = ctx;
+}
+
 int connections_count(const struct connections *c) {
 	return c->count;
 }

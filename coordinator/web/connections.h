@@ -31,6 +31,8 @@ enum { CONNECTIONS_PER_MEMBER = 6 };
  * then those of the member that has most. The operator's are never ended for others. RV_E_NOMEM. */
 enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, bool full), void *owner,
 							struct connections **out, struct rv_errtext *et);
+/* Makes connections by another context from now on, which is borrowed; those that are open stay. */
+void connections_use(struct connections *c, SSL_CTX *ctx);
 /* Frees the table after all its bufferevents are gone (evhttp_free). NULL is fine. */
 void connections_free(struct connections *c);
 

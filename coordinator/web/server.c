@@ -56,6 +56,42 @@ static void tell_relay_of_bans(struct server *s) {
 	relay_server_ban(s->relay, banned);
 }
 
+/* ---- certificates ---- */
+
+/* Makes a context with the serving key and what browsers are shown. The caller frees it. */
+static enum rv_err make_tls(struct server *s, SSL_CTX **out, struct rv_errtext *et) {
+	const struct run_keys *keys = s->cfg.keys;
+	RV_TRY(tls_context_new(&keys->serving, TLS_CLIENTS_MAY, out, et));
+	enum rv_err e = web_cert_use(&s->cfg.web, *out, et);
+	if (e == RV_OK && !tls_identify_serving(*out, &keys->serving, &keys->cert))
+		e = rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's certificate: %s", tls_error_text());
+	if (e == RV_OK)
+		return RV_OK;
+	SSL_CTX_free(*out);
+	*out = NULL;
+	return e;
+}
+
+/* Shows browsers the certificate that its files hold now; the earlier one, while they hold none. */
+static void renew_web_cert(struct server *s) {
+	struct rv_errtext et = {0};
+	SSL_CTX *next = NULL;
+	if (!web_cert_changed(&s->cfg.web))
+		return;
+	if (make_tls(s, &next, &et) != RV_OK) {
+		rv_event(s->cfg.events, RV_WARN, "web_cert", RV_NO_FIELDS,
+				 "browsers are shown the earlier certificate until the files change again: %s", et.text);
+		return;
+	}
+	connections_use(s->connections, next);
+	SSL_CTX_free(s->tls); /* open connections hold it */
+	s->tls = next;
+	rv_event(s->cfg.events, RV_INFO, "web_cert", RV_NO_FIELDS, "browsers are shown the new certificate of %s",
+			 s->cfg.web.cert);
+}
+
+/* ---- the loop ---- */
+
 /* Moves the timer after a request was served. */
 static void on_changed(void *server) {
 	struct server *s = server;
@@ -85,6 +121,7 @@ static void on_timer(evutil_socket_t fd, short what, void *server) {
 	if (now_us - s->swept_us >= SWEEP_US) {
 		s->swept_us = now_us;
 		connections_sweep(s->connections, now_us);
+		renew_web_cert(s);
 		if (!s->full)
 			(void)evconnlistener_enable(s->listener); /* after on_accept_error */
 		if (s->cfg.on_sweep != NULL)
@@ -180,14 +217,6 @@ static enum rv_err make_relay(struct server *s, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-static enum rv_err make_tls(struct server *s, struct rv_errtext *et) {
-	const struct run_keys *keys = s->cfg.keys;
-	RV_TRY(tls_context_new(&keys->serving, TLS_CLIENTS_MAY, &s->tls, et));
-	return tls_identify_serving(s->tls, &keys->serving, &keys->cert)
-			   ? RV_OK
-			   : rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's certificate: %s", tls_error_text());
-}
-
 enum rv_err server_new(const struct server_config *cfg, struct server **out, struct rv_errtext *et) {
 	struct server *s = calloc(1, sizeof *s);
 	*out = NULL;
@@ -201,7 +230,7 @@ enum rv_err server_new(const struct server_config *cfg, struct server **out, str
 	event_set_log_callback(be_quiet);
 	enum rv_err e = make_events(s, et);
 	if (e == RV_OK)
-		e = make_tls(s, et);
+		e = make_tls(s, &s->tls, et);
 	if (e == RV_OK)
 		e = connections_new(s->tls, cfg->max_connections, on_full, s, &s->connections, et);
 	if (e == RV_OK)

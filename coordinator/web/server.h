@@ -6,12 +6,14 @@
 #include "coordinator/service/service.h"
 #include "coordinator/store/run_keys.h"
 #include "coordinator/web/served_text.h"
+#include "coordinator/web/web_cert.h"
 #include "net/address.h"
 #include "net/relay_server/relay_server.h"
 
 struct server_config {
 	struct service *service;     /* borrowed */
 	const struct run_keys *keys; /* borrowed */
+	struct web_cert web;         /* what browsers are shown; read again within a second of a change */
 	int listen_fd;               /* of listen_socket_open; the server closes it, also when server_new fails */
 	int max_connections;
 	int signal_fd;            /* of rv_signals_open: a signal ends server_run; -1: none */
@@ -26,7 +28,7 @@ struct server_config {
 };
 
 struct server;
-/* Makes a server; the caller frees it. RV_E_NOMEM, and the faults of tls_context_new. */
+/* Makes a server; the caller frees it. RV_E_NOMEM, and the faults of tls_context_new and web_cert_use. */
 enum rv_err server_new(const struct server_config *cfg, struct server **out, struct rv_errtext *et);
 /* Serves until a signal or server_stop (RV_OK), or until the store fails (its fault). Blocks. */
 enum rv_err server_run(struct server *s, struct rv_errtext *et);

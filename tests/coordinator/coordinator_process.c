@@ -65,9 +65,10 @@ int coordinator_stop(struct coordinator *c) {
 void coordinator_remove(struct coordinator *c) {
 	if (c->e.coordinator.pid != 0)
 		(void)coordinator_stop(c);
-	scratch_remove_only(c->dir, (const char *const[]){"run.conf", "run.key", "root.key", "store.db", "store.db-wal",
-													  "store.db-journal", "store.db.replaced", "listen", "address",
-													  "relay-ports", "lock", "rounds.jsonl", "report", NULL});
+	scratch_remove_only(c->dir,
+						(const char *const[]){"run.conf", "run.key", "root.key", "store.db", "store.db-wal",
+											  "store.db-journal", "store.db.replaced", "listen", "address",
+											  "relay-ports", "lock", "rounds.jsonl", "report", "web.pem", NULL});
 	e2e_close(&c->e);
 }
 

@@ -145,7 +145,8 @@ static void report_all(struct scene *s, enum worker_phase phase, void (*alter)(s
 }
 
 static void name_addresses(struct report *rep, int who) {
-	static const enum candidate_kind kinds[] = {CANDIDATE_SEEN, CANDIDATE_REFLECTED, CANDIDATE_PRIVATE, CANDIDATE_GIVEN};
+	static const enum candidate_kind kinds[] = {CANDIDATE_SEEN, CANDIDATE_REFLECTED, CANDIDATE_PRIVATE,
+												CANDIDATE_GIVEN};
 	for (int i = 1; who == 1 && i < 4; i++) {
 		struct candidate *c = &rep->candidates[rep->n_candidates++];
 		c->kind = (uint8_t)kinds[i];
@@ -226,7 +227,7 @@ static void the_operator_reads_them(void **state) {
 	struct client operator;
 	char digits[2 * NET_KEY_BYTES + 1];
 	report_all(s, WORKER_SYNCING, NULL);
-	client_init_operator(&operator, &s->c);
+	client_init_operator(&operator, & s->c);
 	const struct answer *a = client_ask(&operator, "/v1/admin/status", NULL, 0);
 	assert_int_equal(a->status, 200);
 	json_t *status = json_loadb((const char *)a->body, a->n, 0, NULL);

@@ -8,6 +8,7 @@
 #include "tests/net/web_server.h"
 
 #include <openssl/ssl.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const uint8_t run_id[NET_RUN_ID_BYTES] = {5}, other_run[NET_RUN_ID_BYTES] = {6};
@@ -45,6 +46,17 @@ static void certificates_bind_everything(void **state) {
 	serving_cert_encode(&c, bytes);
 	serving_cert_decode(bytes, &changed);
 	assert_memory_equal(&changed, &c, sizeof c);
+}
+
+/* Go's parser, and so Prometheus, refuses a whole certificate for a larger number. */
+static void the_extension_s_name_is_one_that_others_parse(void **state) {
+	(void)state;
+	const char *at = TLS_SERVING_CERT_OID;
+	while (*at) {
+		char *end;
+		assert_true(strtoull(at, &end, 10) <= INT32_MAX && end > at);
+		at = *end == '.' ? end + 1 : end;
+	}
 }
 
 static void assert_refused(struct run_trust *t, const struct serving_cert *c, const char *why) {
@@ -140,6 +152,7 @@ static void a_server_must_serve_the_run(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(certificates_bind_everything),
+		cmocka_unit_test(the_extension_s_name_is_one_that_others_parse),
 		cmocka_unit_test(only_newer_keys_are_believed),
 		cmocka_unit_test(a_server_must_serve_the_run),
 	};
