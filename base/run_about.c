@@ -99,3 +99,13 @@ void run_about_read(const char *text, struct run_about *out) {
 		text += n + (text[n] == '\n');
 	}
 }
+
+const char *run_about_skip(const char *text) {
+	while (strncmp(text, PREFIX, strlen(PREFIX)) == 0) {
+		const char *end = strchr(text, '\n');
+		if (end == NULL)
+			return text + strlen(text);
+		text = end + 1;
+	}
+	return text;
+}

@@ -25,5 +25,7 @@ void run_about_print(const struct run_about *a, char out[RUN_ABOUT_BYTES]);
 /* Reads them from the beginning of a text that a coordinator sent; what is missing is "". Texts
  * lose control characters. Lines that are not known are skipped: of a newer coordinator. */
 void run_about_read(const char *text, struct run_about *out);
+/* Returns where the configuration itself begins: behind those lines. */
+const char *run_about_skip(const char *text);
 
 #endif

@@ -18,6 +18,8 @@ static void test_it_comes_back_before_a_configuration(void **state) {
 	assert_ok(run_about_check(&a, &et));
 	run_about_print(&a, text);
 	strcat(text, "rounds = 7\n#: purpose = of no use here\n");
+	assert_string_equal(run_about_skip(text), "rounds = 7\n#: purpose = of no use here\n");
+	assert_string_equal(run_about_skip("#: run-name = cut off"), "");
 	run_about_read(text, &b);
 	assert_string_equal(b.name, a.name);
 	assert_string_equal(b.purpose, a.purpose);

@@ -62,6 +62,33 @@ static void join(struct scene *s) {
 	assert_true(s->m.joined);
 }
 
+/* A coordinator shows one configuration before the join, and answers with another: bigger, longer. */
+static void what_was_not_agreed_to_is_refused(void **state) {
+	struct scene *s = *state;
+	struct rv_errtext why;
+	struct membership again;
+	const char *const lie = "n-embd = 4096\nn-head = 32\nrounds = 9000000\n";
+	assert_int_equal(membership_load(s->dir, s->link, &s->m, NULL), RV_OK);
+	make_reply(s);
+	s->m.agreed = s->reply.run_hash;
+	snprintf(s->reply.config, sizeof s->reply.config, "%s", lie);
+	s->reply.run_hash = rv_run_hash(s->reply.run_id, lie);
+	assert_int_equal(membership_join(s->dir, &s->m, &s->reply, &why), RV_E_PROTOCOL);
+	assert_non_null(strstr(why.text, "another configuration than the one that you agreed to"));
+	assert_true(!s->m.joined && s->m.invite.has_token);
+	membership_release(&s->m);
+	memset(&s->m, 0, sizeof s->m);
+	join(s);
+	snprintf(s->reply.config, sizeof s->reply.config, "%s", lie); /* to a member that asks for another ticket */
+	s->reply.run_hash = rv_run_hash(s->reply.run_id, lie);
+	assert_int_equal(membership_join(s->dir, &s->m, &s->reply, &why), RV_E_PROTOCOL);
+	assert_int_equal(s->m.config.n_embd, 32);
+	assert_int_equal(membership_load(s->dir, NULL, &again, NULL), RV_OK);
+	assert_int_equal(again.config.n_embd, 32);
+	assert_int_equal(membership_join(s->dir, &again, &s->reply, &why), RV_E_PROTOCOL); /* after a restart, too */
+	membership_release(&again);
+}
+
 static void the_second_start_needs_no_link(void **state) {
 	struct scene *s = *state;
 	struct membership again;
@@ -205,10 +232,15 @@ static void a_run_of_a_later_release_is_refused(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(the_second_start_needs_no_link),  T(what_is_kept_is_shown),
-		T(the_token_is_not_kept),           T(without_a_link_it_says_what_is_needed),
-		T(another_runs_link_is_refused),    T(a_new_address_of_the_same_run_is_taken),
-		T(lies_in_the_answer_are_found),    T(a_run_of_a_later_release_is_refused),
+		T(the_second_start_needs_no_link),
+		T(what_was_not_agreed_to_is_refused),
+		T(what_is_kept_is_shown),
+		T(the_token_is_not_kept),
+		T(without_a_link_it_says_what_is_needed),
+		T(another_runs_link_is_refused),
+		T(a_new_address_of_the_same_run_is_taken),
+		T(lies_in_the_answer_are_found),
+		T(a_run_of_a_later_release_is_refused),
 		T(what_is_damaged_says_what_to_do),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

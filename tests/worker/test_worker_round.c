@@ -3,6 +3,8 @@
 #include "round_script.h"
 #include "tests/common/check.h"
 
+#include <string.h>
+
 static void a_round_from_open_to_commit(void **state) {
 	struct round_driver *f = *state;
 	expect_nothing(f);
@@ -78,6 +80,31 @@ static void each_round_has_the_size_of_its_fragment(void **state) {
 		f->doc.n_chunks = cfg.n_chunks[round % 3];
 		assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 	}
+}
+
+/* A coordinator that asks for more than the worker's person agreed to is not followed. */
+static void a_longer_run_is_not_followed(void **state) {
+	struct round_driver *f = *state;
+	struct rv_errtext why;
+	struct round_config cfg = {.rounds = FIXTURE_ROUNDS};
+	document_make(&f->doc, ++f->seq, RUN_OPEN, 0, 0);
+	cfg.run_hash = f->doc.run_hash;
+	cfg.run_hash.b[0] ^= 1;
+	round_driver_start(f, cfg, 0, 0);
+	assert_int_equal(round_on_document(f->c, &f->doc, &why), RV_E_CORRUPT);
+	assert_non_null(strstr(why.text, "another configuration than the one that was agreed to"));
+	cfg.run_hash = f->doc.run_hash;
+	round_driver_start(f, cfg, 0, 0);
+	f->doc.final_round = FIXTURE_ROUNDS + 1;
+	assert_int_equal(round_on_document(f->c, &f->doc, &why), RV_E_CORRUPT);
+	assert_non_null(strstr(why.text, "were agreed to"));
+	document_make(&f->doc, ++f->seq, RUN_DONE, FIXTURE_ROUNDS - 1, 0);
+	f->doc.final_round = FIXTURE_ROUNDS - 1; /* an end before its time would end the worker, too */
+	assert_int_equal(round_on_document(f->c, &f->doc, &why), RV_E_CORRUPT);
+	assert_null(round_document(f->c));
+	f->doc.final_round = FIXTURE_ROUNDS;
+	document_make(&f->doc, ++f->seq, RUN_OPEN, 0, 0);
+	assert_int_equal(round_on_document(f->c, &f->doc, &why), RV_OK);
 }
 
 static void without_an_encoded_gradient_nobody_takes_part(void **state) {
@@ -251,6 +278,7 @@ int main(void) {
 		T(reports_at_once_what_its_platform_adds),
 		T(documents_not_newer_are_ignored),
 		T(each_round_has_the_size_of_its_fragment),
+		T(a_longer_run_is_not_followed),
 		T(without_an_encoded_gradient_nobody_takes_part),
 		T(waiting_holds),
 		T(a_later_attempt_supersedes_the_vote),

@@ -132,7 +132,7 @@ static enum rv_err load_config(const char *dir, struct membership *m, struct rv_
 		return rv_fail_context(et, e,
 							   "the run's configuration is damaged; remove run.conf, and start with --data as at "
 							   "first: the coordinator sends it anew");
-	m->run_hash = rv_run_hash(m->invite.run_id, m->config_text);
+	m->agreed = m->run_hash = rv_run_hash(m->invite.run_id, m->config_text);
 	return RV_OK;
 }
 
@@ -220,23 +220,37 @@ enum rv_err membership_store(const char *dir, const struct membership *m, struct
 	return write_text(dir, "run.conf", m->config_text, PUBLIC_MODE, et);
 }
 
-enum rv_err membership_join(const char *dir, struct membership *m, const struct join_reply *reply,
-							struct rv_errtext *et) {
+/* Checks that the answer is of this run, and the configuration one that was agreed to. */
+static enum rv_err check_reply(const struct membership *m, const struct join_reply *reply, struct run_config *config,
+							   struct rv_errtext *et) {
 	if (memcmp(reply->run_id, m->invite.run_id, NET_RUN_ID_BYTES) != 0)
 		return rv_fail(et, RV_E_PROTOCOL, "the coordinator answered for another run than the link's");
-	enum rv_err e = run_config_parse(&m->config, "the run's configuration", reply->config, et);
+	enum rv_err e = run_config_parse(config, "the run's configuration", reply->config, et);
 	if (e != RV_OK)
 		return rv_fail_context(
 			et, e,
 			"this program cannot take part in the run; if it is older than the coordinator's, update "
 			"it. What it does not know");
-	snprintf(m->config_text, sizeof m->config_text, "%s", reply->config);
-	m->run_hash = rv_run_hash(m->invite.run_id, m->config_text);
-	if (!rv_hash_equal(&m->run_hash, &reply->run_hash))
+	const struct rv_hash run_hash = rv_run_hash(m->invite.run_id, reply->config);
+	if (!rv_hash_equal(&run_hash, &reply->run_hash))
 		return rv_fail(et, RV_E_CORRUPT, "the run's configuration does not match its hash");
+	if (!rv_hash_is_zero(&m->agreed) && !rv_hash_equal(&run_hash, &m->agreed))
+		return rv_fail(et, RV_E_PROTOCOL,
+					   "the coordinator's answer has another configuration than the one that you agreed to: nothing of "
+					   "it is done. Ask the run's operator, and start again to be shown what it asks now");
 	if (!ticket_verify(run_trust_key(&m->trust), reply->run_id, reply->member, m->identity.key, reply->ticket))
 		return rv_fail(et, RV_E_AUTH, "the coordinator's ticket for member %u is not signed by the run's serving key",
 					   reply->member);
+	return RV_OK;
+}
+
+enum rv_err membership_join(const char *dir, struct membership *m, const struct join_reply *reply,
+							struct rv_errtext *et) {
+	struct run_config config;
+	RV_TRY(check_reply(m, reply, &config, et));
+	m->config = config;
+	snprintf(m->config_text, sizeof m->config_text, "%s", reply->config);
+	m->agreed = m->run_hash = reply->run_hash;
 	m->member = reply->member;
 	memcpy(m->ticket, reply->ticket, NET_SIG_BYTES);
 	RV_TRY(membership_store(dir, m, et));

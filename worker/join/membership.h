@@ -33,6 +33,7 @@ struct membership {
 	char config_text[NET_MAX_CONFIG_BYTES];
 	struct run_config config;
 	struct rv_hash run_hash;
+	struct rv_hash agreed; /* the run hash that the person agreed to, or that is stored; zero: none yet */
 };
 
 /* Loads what `dir` has, and makes the key if there is none. `link` (NULL: none given) must be for
@@ -43,7 +44,8 @@ enum rv_err membership_load(const char *dir, const char *link, struct membership
  * may read. RV_E_NOTFOUND, RV_E_IO; RV_E_INVALID, RV_E_RANGE, RV_E_CORRUPT: it is damaged. */
 enum rv_err membership_read_member(const char *dir, struct membership *m, struct rv_errtext *et);
 /* Checks the coordinator's answer (run id, run hash, ticket by the key that m->trust believes in,
- * configuration) and stores it, and m->trust.
+ * configuration, which must be the one that m->agreed names) and stores it, and m->trust; leaves *m
+ * as it is where it refuses.
  * RV_E_PROTOCOL, RV_E_CORRUPT, RV_E_AUTH and the faults of run_config_parse: the answer is not of
  * this run; RV_E_FULL, RV_E_IO: storing failed. */
 enum rv_err membership_join(const char *dir, struct membership *m, const struct join_reply *reply,

@@ -49,8 +49,17 @@ void round_has_part(struct round_core *c, uint64_t round) {
 /* ---- documents ---- */
 
 static enum rv_err check_same_run(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
-	if (memcmp(c->doc.run_id, d->run_id, NET_RUN_ID_BYTES) != 0 || !rv_hash_equal(&c->doc.run_hash, &d->run_hash))
+	if (!rv_hash_is_zero(&c->cfg.run_hash) && !rv_hash_equal(&c->cfg.run_hash, &d->run_hash))
+		return rv_fail(et, RV_E_CORRUPT, "document %llu: of another configuration than the one that was agreed to",
+					   (unsigned long long)d->seq);
+	const bool other = c->has_doc && (memcmp(c->doc.run_id, d->run_id, NET_RUN_ID_BYTES) != 0 ||
+									  !rv_hash_equal(&c->doc.run_hash, &d->run_hash));
+	if (other)
 		return rv_fail(et, RV_E_CORRUPT, "document %llu: of another run", (unsigned long long)d->seq);
+	if (c->cfg.rounds != 0 && c->cfg.rounds != d->final_round)
+		return rv_fail(et, RV_E_CORRUPT, "document %llu: of a run of %llu rounds; %llu were agreed to",
+					   (unsigned long long)d->seq, (unsigned long long)d->final_round,
+					   (unsigned long long)c->cfg.rounds);
 	return RV_OK;
 }
 
@@ -134,8 +143,7 @@ enum rv_err round_on_document(struct round_core *c, const struct document *d, st
 	round_check_invariants(c);
 	if (c->next_term != 0 || (c->has_doc && d->seq <= c->doc.seq && d->term == c->cfg.term))
 		return RV_OK;
-	if (c->has_doc)
-		RV_TRY(check_same_run(c, d, et));
+	RV_TRY(check_same_run(c, d, et));
 	RV_TRY(check_later(c, d, et));
 	if (d->term > c->cfg.term) {
 		c->next_term = d->term;

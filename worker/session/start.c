@@ -79,6 +79,8 @@ static struct round_config round_config_of(const struct session *s, const struct
 	const struct run_config *run = &s->member.config;
 	struct round_config cfg = {
 		.member = s->member.member,
+		.run_hash = s->member.run_hash,
+		.rounds = (uint64_t)run->rounds,
 		.term = s->member.term,
 		.steps_per_round = (uint64_t)run->steps_per_round,
 		.step_sequences = run->data_hash[0] ? (uint32_t)(run->batch * run->grad_accum) : 0,
