@@ -324,6 +324,12 @@ struct service_rolled_back {
 void service_describe_rollback(const struct service *s, const struct service_rolled_back *r,
 							   char text[SERVICE_ROLLBACK_BYTES]);
 
+/* ---- audit_key.c ---- */
+
+/* Loads the store's secret for core_config.audit_secret; makes it, if the store has none. Faults of
+ * the store. */
+enum rv_err service_load_audit_key(struct store *store, struct rv_hash *out, struct rv_errtext *et);
+
 /* ---- audits.c ---- */
 
 /* ---- evidence.c ---- */

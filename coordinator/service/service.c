@@ -57,16 +57,14 @@ static enum rv_err fill_leases(const struct run_config *run, struct core_config 
 	return RV_OK;
 }
 
-/* The secret is a function of the run's key, which nobody else has. */
-static void fill_audits(const struct service *s, struct core_config *out) {
-	struct rv_hasher h = rv_hasher_of("rivulet audit key");
+static enum rv_err fill_audits(const struct service *s, struct core_config *out, struct rv_errtext *et) {
 	out->audit_chunks = run_config_is_audited(&s->run) ? (uint32_t)s->run.audit_chunks : 0;
 	out->audit_window = (uint32_t)s->run.audit_window;
 	out->audit_rollback = s->run.audit_rollback;
 	out->probation = (uint32_t)s->run.probation;
-	if (s->cfg.serving) /* a store that is only read comes without a key, and draws nothing */
-		rv_hash_update(&h, s->cfg.serving->secret, IDENTITY_SEED_BYTES);
-	out->audit_secret = rv_hash_final(&h);
+	if (s->cfg.serving == NULL || out->audit_chunks == 0) /* a store that is only read draws nothing */
+		return RV_OK;
+	return service_load_audit_key(s->cfg.store, &out->audit_secret, et);
 }
 
 static enum rv_err fill_core_config(const struct service *s, struct core_config *out, struct rv_errtext *et) {
@@ -92,7 +90,7 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 								.withheld_us = silence.withheld * RV_US_PER_MS,
 								.suspect_gather_us = silence.gather * RV_US_PER_MS};
 	memcpy(out->run_id, s->cfg.run_id, sizeof out->run_id);
-	fill_audits(s, out);
+	RV_TRY(fill_audits(s, out, et));
 	out->seals = seal_ed25519(NULL);
 	out->n_relays = s->cfg.n_relays;
 	memcpy(out->relays, s->cfg.relays, sizeof out->relays);

@@ -47,6 +47,10 @@ int bench_set_up_coarser(void **state) {
 							 "slow-codec = topk64\nerror-feedback = 0.95\n");
 }
 
+int bench_set_up_audited(void **state) {
+	return open_bench(state, CONFIG "audit-chunks = 8\n");
+}
+
 int bench_set_up_text(void **state) {
 	return open_bench(state, CONFIG "data-from = own\n"
 									"data-hash = 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n");

@@ -18,6 +18,26 @@ static void test_join_reply(void **state) {
 	assert_int_equal(memory_store_last(&b->store).type, CORE_MEMBER);
 }
 
+/* What the documents have promised holds after a restart, and after `rotate-key`. */
+static void test_audits_outlive_the_serving_key(void **state) {
+	struct service_bench *b = *state;
+	static struct document before, after;
+	struct join_reply reply;
+	const uint8_t seed[IDENTITY_SEED_BYTES] = {4};
+	assert_int_equal(bench_join(b, 1, &reply), RV_OK);
+	bench_document(b, &before);
+	assert_false(rv_hash_is_zero(&before.audit_promise));
+	identity_of_seed(seed, &b->run);
+	bench_restart(b);
+	bench_document(b, &after);
+	assert_true(rv_hash_equal(&before.audit_promise, &after.audit_promise));
+	for (int i = 0; i < b->store.n_settings; i++) /* another store: another secret */
+		b->store.settings[i].value[0] ^= 1;
+	bench_restart(b);
+	bench_document(b, &after);
+	assert_false(rv_hash_equal(&before.audit_promise, &after.audit_promise));
+}
+
 static void test_full_disk_passes(void **state) {
 	struct service_bench *b = *state;
 	static struct document d;
@@ -151,6 +171,7 @@ static void test_invites(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_join_reply, bench_set_up, bench_tear_down),
+		cmocka_unit_test_setup_teardown(test_audits_outlive_the_serving_key, bench_set_up_audited, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_full_disk_passes, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_other_faults_are_final, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_what_waits_together_is_written_together, bench_set_up, bench_tear_down),
