@@ -2,8 +2,8 @@
  * program may renew; or one that the coordinator makes once and keeps, so that a browser which has
  * accepted it can notice another one.
  *
- * Browsers do not take Ed25519. Whoever does (workers, `status`) is shown the serving key whatever
- * these files hold (net/tls.h), so that a stolen or wrong web certificate concerns pages only. */
+ * Browsers do not take Ed25519. A client that does (a worker, `status`) is shown the serving key
+ * whatever these files hold (net/tls.h), so a stolen or wrong web certificate concerns pages only. */
 #ifndef RV_COORDINATOR_WEB_CERT_H
 #define RV_COORDINATOR_WEB_CERT_H
 
@@ -32,7 +32,7 @@ struct web_cert {
 enum rv_err web_cert_make(const char *path, struct rv_errtext *et);
 /* Lets `ctx`, of TLS_CLIENTS_MAY, show the certificate, and keeps what the files are. RV_E_IO: one
  * cannot be read; RV_E_INVALID: no PEM, another key than the certificate's, or a kind of key that
- * browsers do not take, or would confuse with the serving key; *ctx is of no use then. An empty
+ * browsers do not take, or would confuse with the serving key; *ctx is unusable then. An empty
  * `cert`: browsers are shown nothing, and cannot connect. */
 enum rv_err web_cert_use(struct web_cert *w, SSL_CTX *ctx, struct rv_errtext *et);
 /* Returns true if one of the files is another one than web_cert_use() last saw. */

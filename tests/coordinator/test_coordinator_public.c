@@ -1,6 +1,6 @@
-/* What anybody may read of a run, without a key: a real coordinator whose members join, are refused,
- * wait for approval, move, fail, accuse and are banned. After each step every public page, and every
- * answer that refuses the rest, is searched for addresses, host names, keys and paths. */
+/* Pages of a run that anybody may read, without a key: a real coordinator whose members join, are
+ * refused, wait for approval, move, fail, accuse and are banned. After each step every public page,
+ * and every answer that refuses the rest, is searched for addresses, host names, keys and paths. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* The certificate that browsers see: the same after a restart; the operator's; the new one soon after
- * its files change; the earlier one while they hold what does not belong together. Workers are shown
- * the run's key in each case. */
+/* The certificate that browsers see: the same after a restart; the operator's; the new one soon
+ * after its files change; the earlier one while they hold a pair that does not belong together.
+ * Workers are shown the run's key in each case. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>

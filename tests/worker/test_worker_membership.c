@@ -62,7 +62,7 @@ static void join(struct scene *s) {
 	assert_true(s->m.joined);
 }
 
-/* A coordinator shows one configuration before the join, and answers with another: bigger, longer. */
+/* A coordinator shows one configuration before the join, and answers with a bigger one. */
 static void what_was_not_agreed_to_is_refused(void **state) {
 	struct scene *s = *state;
 	struct rv_errtext why;

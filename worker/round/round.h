@@ -51,8 +51,8 @@ enum late_policy { LATE_KEEP, LATE_DISCARD };
 
 struct round_config {
 	uint32_t member;
-	/* What the worker's person agreed to: a document of another configuration, or of more or fewer
-	 * rounds, is refused. Zero: not checked. */
+	/* The configuration and the rounds that the worker's person agreed to: a document of others is
+	 * refused. Zero: not checked. */
 	struct rv_hash run_hash;
 	uint64_t rounds;
 	uint64_t term;            /* term of the platform's state, as it last stored it (ROUND_ROLLBACK); 0 at first */
@@ -161,8 +161,8 @@ void round_has_part(struct round_core *c, uint64_t round);
 /* Takes a verified, decoded document; ignores one that is not newer (seq). RV_E_CORRUPT: it
  * contradicts what this worker knows. If its chain does not continue this worker's, or its vouched
  * full hash differs, the core adopts the document and resyncs from its snapshot; otherwise (another
- * run, or more rounds than were agreed to; a chain that does not follow from its own digests, a round before the one held) it refuses
- * the document. RV_E_PROTOCOL: a vector of another size; refused. */
+ * run, or another number of rounds; a chain that does not follow from its own digests; a round
+ * before the one held) it refuses the document. RV_E_PROTOCOL: a vector of another size; refused. */
 enum rv_err round_on_document(struct round_core *c, const struct document *d, struct rv_errtext *et);
 /* Returns true if `d` is older than what this worker has already followed: the coordinator was
  * restored from an old backup. round_on_document() refuses such a document. */
