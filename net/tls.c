@@ -154,10 +154,10 @@ bool tls_self_sign(X509 *x, EVP_PKEY *key) {
 	return fill_certificate(x, seed, key, NULL);
 }
 
-/* For browsers, which do not take Ed25519: algorithms of a second certificate. Who takes Ed25519 gets
- * the identity: that one comes first, and ours is the order that counts. Browsers want to find an
- * algorithm of theirs in the request for a client's certificate too; accept_raw_key refuses such a
- * certificate. */
+/* For browsers, which do not take Ed25519: algorithms of a second certificate. Who takes Ed25519
+ * gets the identity: that one comes first, and ours is the order that counts. Browsers want to
+ * find an algorithm of theirs in the request for a client's certificate too; accept_raw_key
+ * refuses such a certificate. */
 static bool allow_browsers(SSL_CTX *ctx) {
 	return SSL_CTX_set1_sigalgs_list(ctx, "ed25519:ECDSA+SHA256:ECDSA+SHA384:RSA-PSS+SHA256") == 1;
 }

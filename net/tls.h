@@ -22,23 +22,24 @@ enum tls_clients {
 
 /* Makes a context for both roles: TLS 1.3, own certificate and key, client certificates as
  * `clients` states. Anything but a single certificate with an Ed25519 key fails the handshake;
- * session tickets, resumption and early data are off. TLS_CLIENTS_MAY: the caller may add an ECDSA or
- * RSA certificate, which a client gets that does not offer Ed25519 (a browser); a client that offers
- * Ed25519 always gets the identity's. The caller frees it with SSL_CTX_free(). RV_E_NOMEM,
- * RV_E_UNSUPPORTED (with OpenSSL's text). */
+ * session tickets, resumption and early data are off. TLS_CLIENTS_MAY: the caller may add an
+ * ECDSA or RSA certificate, which a client gets that does not offer Ed25519 (a browser); a
+ * client that offers Ed25519 always gets the identity's. The caller frees it with
+ * SSL_CTX_free(). RV_E_NOMEM, RV_E_UNSUPPORTED (with OpenSSL's text). */
 enum rv_err tls_context_new(const struct identity *id, enum tls_clients clients, SSL_CTX **out, struct rv_errtext *et);
 
 /* Makes a certificate of the identity, and lets `ctx` use it and its key. Returns false if OpenSSL
  * refuses (tls_error_text), most likely without memory. */
 bool tls_identify(SSL_CTX *ctx, const struct identity *id);
-/* The same for a coordinator: its certificate carries `cert`, a proof that the identity serves the
- * run, as an extension (TLS_SERVING_CERT_OID: an octet string of serving_cert_encode()). The name is
- * a UUID in seven parts below Microsoft's arc for such names: programs in Go (Prometheus, Caddy)
- * refuse a certificate with a number above 2^31 in a name, as 2.25.UUID has. */
+/* The same for a coordinator: its certificate carries `cert`, a proof that the identity serves
+ * the run, as an extension (TLS_SERVING_CERT_OID: an octet string of serving_cert_encode()). The
+ * name is a UUID in seven parts below Microsoft's arc for such names: programs in Go
+ * (Prometheus, Caddy) refuse a certificate with a number above 2^31 in a name, as 2.25.UUID has. */
 #define TLS_SERVING_CERT_OID "1.2.840.113556.1.8000.2554.168.37512.60046.18511.43916.5741404.5326305"
 bool tls_identify_serving(SSL_CTX *ctx, const struct identity *id, const struct serving_cert *cert);
 
-/* Fills an empty certificate: of `key`, signed by it, for ever. Returns false if OpenSSL refuses. */
+/* Fills an empty certificate: of `key`, signed by it, for ever. Returns false if OpenSSL
+ * refuses. */
 bool tls_self_sign(X509 *x, EVP_PKEY *key);
 
 /* Makes `ctx`, a client's, refuse every server whose key does not serve the run of `trust`:

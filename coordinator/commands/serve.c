@@ -202,8 +202,8 @@ static enum rv_err serve_run(struct opened_run *r, struct server_config *cfg, co
 	return e;
 }
 
-/* Chooses what browsers are shown; makes it, if it is our own and not there yet. Without room for it
- * the run is served all the same. */
+/* Chooses what browsers are shown; makes it, if it is our own and not there yet. Without room
+ * for it the run is served all the same. */
 static enum rv_err choose_web_cert(const struct serve_options *o, const struct run_dir *d, struct rv_events *ev,
 								   struct web_cert *out, struct rv_errtext *et) {
 	const char *cert = o->web_cert[0] != '\0' ? o->web_cert : d->web;

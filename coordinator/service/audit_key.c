@@ -1,6 +1,6 @@
-/* audit_key.c: the secret from which the audits of all rounds follow. It is the run's, in its store,
- * and no part of the serving key: a replaced key leaves the promises of open audits as they are, and
- * a stolen one does not tell which averages will be looked at. */
+/* audit_key.c: the secret from which the audits of all rounds follow. It is the run's, in its
+ * store, and no part of the serving key: a replaced key leaves the promises of open audits as
+ * they are, and a stolen one does not tell which averages will be looked at. */
 #include "coordinator/service/internal.h"
 
 #include "base/hex.h"

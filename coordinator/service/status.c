@@ -1,6 +1,6 @@
 /* status.c: the run as JSON, for the dashboard and `status`. Without details it contains nothing
- * that helps to reach or to recognize a worker: no addresses, keys or hashes of its own text. Fields
- * are only ever added: scripts read them. */
+ * that helps to reach or to recognize a worker: no addresses, keys or hashes of its own text.
+ * Fields are only ever added: scripts read them. */
 #include "coordinator/service/internal.h"
 
 #include "base/clock.h"

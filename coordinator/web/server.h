@@ -28,7 +28,8 @@ struct server_config {
 };
 
 struct server;
-/* Makes a server; the caller frees it. RV_E_NOMEM, and the faults of tls_context_new and web_cert_use. */
+/* Makes a server; the caller frees it. RV_E_NOMEM, and the faults of tls_context_new and
+ * web_cert_use. */
 enum rv_err server_new(const struct server_config *cfg, struct server **out, struct rv_errtext *et);
 /* Serves until a signal or server_stop (RV_OK), or until the store fails (its fault). Blocks. */
 enum rv_err server_run(struct server *s, struct rv_errtext *et);

@@ -159,10 +159,11 @@ void round_lacks_state(struct round_core *c);
 void round_has_part(struct round_core *c, uint64_t round);
 
 /* Takes a verified, decoded document; ignores one that is not newer (seq). RV_E_CORRUPT: it
- * contradicts what this worker knows. If its chain does not continue this worker's, or its vouched
- * full hash differs, the core adopts the document and resyncs from its snapshot; otherwise (another
- * run, or another number of rounds; a chain that does not follow from its own digests; a round
- * before the one held) it refuses the document. RV_E_PROTOCOL: a vector of another size; refused. */
+ * contradicts what this worker knows. If its chain does not continue this worker's, or its
+ * vouched full hash differs, the core adopts the document and resyncs from its snapshot;
+ * otherwise (another run, or another number of rounds; a chain that does not follow from its own
+ * digests; a round before the one held) it refuses the document. RV_E_PROTOCOL: a vector of
+ * another size; refused. */
 enum rv_err round_on_document(struct round_core *c, const struct document *d, struct rv_errtext *et);
 /* Returns true if `d` is older than what this worker has already followed: the coordinator was
  * restored from an old backup. round_on_document() refuses such a document. */
