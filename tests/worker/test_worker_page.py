@@ -92,10 +92,9 @@ class Browser:
 
     def shoot(self, name):
         if SHOTS:
-            height = self.run("return document.documentElement.scrollHeight")
-            self._ask("POST", self.session + "/window/rect", {"height": min(4000, height + 140)})
+            shot = {"cmd": "Page.captureScreenshot", "params": {"captureBeyondViewport": True}}
             with open(f"{SHOTS}/{name}.png", "wb") as f:
-                f.write(base64.b64decode(self._ask("GET", self.session + "/screenshot")))
+                f.write(base64.b64decode(self._ask("POST", self.session + "/goog/cdp/execute", shot)["data"]))
 
     def close(self):
         self._ask("DELETE", self.session)
@@ -117,8 +116,8 @@ class Run:
         self.start("coordinator", ["rivulet-coordinator", "serve", "--dir", f"{where}/run", "--listen", "127.0.0.1:0"])
         await_that("the coordinator", lambda: os.path.exists(f"{where}/run/listen"))
         for i, link in enumerate(self.tool("invite", "--count", "2").split()):
-            self.start(f"worker{i}", ["rivulet-worker", link, "--yes", "--on-battery", "--on-metered", "--dir", f"{where}/w{i}", "--threads", "1",
-                                      "--no-map-port"])
+            self.start(f"worker{i}", ["rivulet-worker", link, "--yes", "--on-battery", "--on-metered", "--dir", f"{where}/w{i}",
+                                      "--threads", "1", "--no-map-port", "--eval-every", "2", "--eval-tokens", "512"])
 
     def tool(self, command, *args):
         return subprocess.run([f"{BIN}/rivulet-coordinator", command, "--dir", f"{self.where}/run", *args], check=True,
@@ -139,6 +138,9 @@ class Run:
                              text=True, check=False)
         return json.loads(out.stdout) if out.returncode == 0 else {}
 
+    def set(self, option):
+        subprocess.run([f"{BIN}/rivulet-worker", "set", option, "--dir", f"{self.where}/w0"], check=True, capture_output=True)
+
     def close(self):
         for c in self.children:
             c.terminate()
@@ -146,11 +148,12 @@ class Run:
             c.wait()
 
 
-def looks_right(run, where, name, width, dark):
-    b, at = Browser(where, width, 900, dark), run.place()
+def looks_right(run, where, name, width, dark, worker=0):
+    b, at = Browser(where, width, 900, dark), run.place(worker)
     b.open(f"http://127.0.0.1:{at['port']}/#{at['token']}")
     await_that("a verdict", lambda: b.text("#verdict").startswith("Yes: round"))
-    await_that("the curve", lambda: b.run("return document.querySelectorAll('#chart polyline').length") > 0)
+    await_that("both curves", lambda: b.run("return document.querySelectorAll('#chart polyline').length") > 1)
+    assert "held-out text" in b.text("#chart") and "my training" in b.text("#chart"), b.text("#chart")
     assert b.text("#name") == "Pages <b>in</b> browsers", b.text("#name")
     assert "Ada, ada@example.org" in b.text("#run") and "Apache-2.0" in b.text("#run")
     assert at["token"] not in b.run("return location.href"), "the token stays in the address"
@@ -193,8 +196,21 @@ def pauses(run, b):
     assert run.status()["allowed"]["until"] == 0
     press(b, "Resume")
     await_that("the end of the pause", lambda: run.status()["state"] != "paused")
+    gives_the_memory_back(run, b)
     before = run.status()["given"]["rounds"]
     await_that("another round that counts", lambda: run.status()["given"]["rounds"] > before)
+
+
+def gives_the_memory_back(run, b):
+    """In a pause that lasts the page stays, with what was given and learned."""
+    run.set("free-memory-after=0")
+    press(b, "Pause")
+    await_that("the rest", lambda: "progress" not in run.status() and run.status().get("state") == "paused")
+    assert run.status()["given"]["rounds"] > 0 and len(run.status()["heldout"]) > 1
+    await_that("the pause", lambda: b.text("#verdict") == "Paused")
+    b.shoot("rests")
+    press(b, "Resume")
+    await_that("the state again", lambda: "progress" in run.status())
 
 
 def attacks(run, where):
@@ -283,7 +299,7 @@ def main():
             assert not refused, refused
             b.close()
             looks_right(run, where, "dark", 1001, True).close()
-            looks_right(run, where, "phone", 500, False).close()
+            looks_right(run, where, "phone", 500, False, 1).close()  # it does not measure the held-out loss
             attacks(run, where)
             asks_before_it_joins(run, where)
         finally:

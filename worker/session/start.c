@@ -232,6 +232,8 @@ static enum rv_err recover(struct session *s, uint64_t boot, struct recovered *f
 	RV_TRY(mean_residual_init(&s->mean_residual, &s->member.config, &g->cfg, et));
 	statestore_recover_means(&s->store, g->round, &s->mean_residual);
 	struct trainer_resumed resumed = trainer_resume(s->trainer, found, on_damage, s);
+	blob_unref(found->replica_file); /* as large as the replica, and what follows takes memory */
+	found->replica_file = NULL;
 	log_lost_share(s, resumed);
 	session_trace_open(s);
 	session_trace_start(s, boot, found, resumed);
@@ -365,6 +367,7 @@ enum rv_err session_bring_up(struct session *s, struct rv_errtext *et) {
 	blob_unref(found.reduced);
 	blob_unref(found.replica_file);
 	RV_TRY(e);
+	trainer_reserve_copies(s->trainer);
 	http_client_set_unacknowledged(s->http, run_silence_of(&s->member.config).coordinator);
 	control_client_follow(s->control);
 	return RV_OK;

@@ -28,8 +28,6 @@ static enum rv_err open_global(struct trainer *t, const struct trainer_config *c
 	return participant_init(&t->participant, &participant_replica, t->replica, &t->run, &t->global, et);
 }
 
-/* Memory for the first copies, touched before training begins: fresh pages cost many times what
- * copying does. Without it they are taken when they are needed. */
 static struct blob *touched(size_t bytes) {
 	struct blob *b = blob_new(bytes);
 	if (b)
@@ -49,8 +47,6 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 	replica_abandon_with(t->replica, &t->abandons);
 	RV_TRY(open_global(t, cfg, et));
 	outer_device_reserve(t->replica, &t->global);
-	t->spare_replica = touched(replica_state_bytes(t->replica));
-	t->spare_snapshot = touched(state_payload_bytes(&t->global.cfg, STATE_KIND_SNAPSHOT, 0));
 	RV_TRY(copier_new(&t->copier, et));
 	replica_before_update(t->replica, trainer_settle, t);
 	return jobs_new("trainer", t->owner.wake, t->owner.ctx, &t->jobs, et);
@@ -76,6 +72,11 @@ enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_o
 	}
 	*out = t;
 	return RV_OK;
+}
+
+void trainer_reserve_copies(struct trainer *t) {
+	t->spare_replica = touched(replica_state_bytes(t->replica));
+	t->spare_snapshot = touched(state_payload_bytes(&t->global.cfg, STATE_KIND_SNAPSHOT, 0));
 }
 
 void trainer_free(struct trainer *t) {

@@ -83,6 +83,11 @@ struct trainer_resumed {
 struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
 									  void (*notice)(void *ctx, enum rv_err why, const char *text), void *ctx);
 
+/* Takes memory for the first copies, and touches it: fresh pages cost many times what copying does.
+ * Once, before the first request; after recovery, whose own files need as much. Without it copies
+ * take theirs when they need it. */
+void trainer_reserve_copies(struct trainer *t);
+
 /* Makes a request: takes over rq->snapshot, a struct state_file, and refers to rq->reduced. At most
  * TRAINER_MAX_REQUESTS are unanswered. */
 void trainer_request(struct trainer *t, const struct trainer_request *rq);

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- inner steps ---- */
 
@@ -374,6 +375,16 @@ static void work_save(struct request *rq) {
 	take_copy(rq, false, participant_can_be_saved(&rq->t->participant));
 }
 
+/* The last save may have to wait for the disk, which has the one before: it does not take memory for
+ * another copy meanwhile, unless that takes long. */
+static void work_end(struct request *rq) {
+	enum { LOOK_MS = 20, MOST_LOOKS = 250 };
+	const struct blob *last = rq->t->spare_replica;
+	for (int i = 0; last && blob_is_shared(last) && i < MOST_LOOKS; i++)
+		(void)nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * RV_US_PER_MS * 1000}, NULL);
+	work_save(rq);
+}
+
 static void work_copy_snapshot(struct request *rq) {
 	take_copy(rq, true, false);
 }
@@ -383,7 +394,7 @@ void trainer_work(struct request *rq) {
 		[TRAINER_TRAIN] = work_train,       [TRAINER_ENCODE] = work_encode,
 		[TRAINER_APPLY] = work_apply,       [TRAINER_INSTALL] = work_install,
 		[TRAINER_EVALUATE] = work_evaluate, [TRAINER_SAVE] = work_save,
-		[TRAINER_END] = work_save,          [TRAINER_COPY_SNAPSHOT] = work_copy_snapshot};
+		[TRAINER_END] = work_end,           [TRAINER_COPY_SNAPSHOT] = work_copy_snapshot};
 	work[rq->asked.work](rq);
 	rq->answer.progress = participant_progress(&rq->t->participant);
 }
