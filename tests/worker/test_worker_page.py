@@ -206,7 +206,8 @@ def gives_the_memory_back(run, b):
     run.set("free-memory-after=0")
     press(b, "Pause")
     await_that("the rest", lambda: "progress" not in run.status() and run.status().get("state") == "paused")
-    assert run.status()["given"]["rounds"] > 0 and len(run.status()["heldout"]) > 1
+    await_that("the curve", lambda: len(run.status()["heldout"]) > 1)
+    assert run.status()["given"]["rounds"] > 0
     await_that("the pause", lambda: b.text("#verdict") == "Paused")
     b.shoot("rests")
     press(b, "Resume")

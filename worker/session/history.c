@@ -112,7 +112,7 @@ void session_on_heldout(void *ctx, const char *text) {
 void session_ask_heldout(struct session *s, int64_t now_us) {
 	enum { LEAST_US = 10 * RV_US_PER_S };
 	struct session_history *h = &s->history;
-	const uint64_t round = round_round(session_round(s));
+	const uint64_t round = session_is_up(s) ? round_round(session_round(s)) : 0;
 	const bool is_fresh = h->has_asked && (h->asked_round == round || now_us - h->asked_us < LEAST_US);
 	if (!s->local->server || is_fresh)
 		return;

@@ -559,7 +559,8 @@ void session_note_not_counted(struct session *s, const char *why);
 void session_note_measured(struct session *s, uint64_t round, double loss);
 /* control_client_owner's: takes the run's held-out losses if they are newer than those here. */
 void session_on_heldout(void *ctx, const char *text);
-/* Asks the coordinator for them once in each round, if this worker has a page. */
+/* Asks the coordinator for them once in each round, or once in a pause without a session, if this
+ * worker has a page. */
 void session_ask_heldout(struct session *s, int64_t now_us);
 
 /* ---- local.c ---- */

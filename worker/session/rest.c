@@ -34,8 +34,12 @@ void session_turn_rest(struct session *s, int64_t now_us) {
 	}
 	if (l->paused_us == 0)
 		l->paused_us = now_us;
-	if (!session_is_up(s))
-		l->rests = s->history.was_paused = true;
-	else if (is_due(s, now_us))
-		begin(s, now_us);
+	if (session_is_up(s)) {
+		if (is_due(s, now_us))
+			begin(s, now_us);
+		return;
+	}
+	l->rests = s->history.was_paused = true;
+	if (s->member.joined)
+		session_ask_heldout(s, now_us); /* once, for its page */
 }

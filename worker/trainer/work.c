@@ -375,8 +375,8 @@ static void work_save(struct request *rq) {
 	take_copy(rq, false, participant_can_be_saved(&rq->t->participant));
 }
 
-/* The last save may have to wait for the disk, which has the one before: it does not take memory for
- * another copy meanwhile, unless that takes long. */
+/* The last save may have to wait for the disk, which has the one before: it does not take memory
+ * for another copy meanwhile, unless that takes long. */
 static void work_end(struct request *rq) {
 	enum { LOOK_MS = 20, MOST_LOOKS = 250 };
 	const struct blob *last = rq->t->spare_replica;
