@@ -111,7 +111,7 @@ function show(s) {
 	facts("computer", [
 		["computes on", p && p.device],
 		["speed", p && p.tokens_per_s ? `${count(p.tokens_per_s)} tokens/s` : ""],
-		["line, measured", line && line.up_bytes_per_s ? `${bits(line.up_bytes_per_s)} up, ${bits(line.down_bytes_per_s)} down` : ""],
+		["line, measured", line ? [line.up_bytes_per_s && `${bits(line.up_bytes_per_s)} up`, line.down_bytes_per_s && `${bits(line.down_bytes_per_s)} down`].filter(Boolean).join(", ") : ""],
 		["limits", line && (line.max_up || line.max_down) ? [line.max_up && `${bits(line.max_up)} up`, line.max_down && `${bits(line.max_down)} down`].filter(Boolean).join(", ") : ""],
 		["since the start", line ? `${bytes(line.sent_bytes)} sent, ${bytes(line.received_bytes)} received, in ${span(s.running_s)}` : ""],
 		["member", s.member !== null ? String(s.member) : ""],
