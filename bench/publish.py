@@ -1,4 +1,4 @@
-"""publish.py RIVULET [--mb N] [--turns N] [--gb N] [--keep DIR] ROOT...: see publish.sh. Each contestant writes llm.c's token files of the same
+"""publish.py RIVULET [--mb N] [--turns N] [--gb N] [--alone] [--keep DIR] ROOT...: see publish.sh. Each contestant writes llm.c's token files of the same
 documents with the same vocabulary; the tokens are compared: of one document in a thousand they
 may differ, where ours finds no place to cut a block in half a block of it (train/text/tokenizer/text_blocks.h). One JSON line per contestant: seconds,
 seconds of processor time, MB/s of processor time, and the peak memory of its largest process."""
@@ -171,6 +171,26 @@ def say(name, n_bytes, wall, cpu, mib):
                       "peak_mib": round(mib)}), flush=True)
 
 
+def compare(a, work, ways, texts, n_bytes):
+    """Runs each way, in turns, and compares their tokens."""
+    figures = {name: (0.0, 0.0) for name in ways}
+    for name, command in [pair for _ in range(a.turns) for pair in ways.items()]:
+        shutil.rmtree(f"{work}/{name}", ignore_errors=True)
+        wall, cpu, mib = measure(name, command)
+        figures[name] = figures[name][0] + wall, figures[name][1] + cpu
+        say(name, n_bytes, wall, cpu, mib)
+    end = next(t["id"] for t in json.load(open(f"{work}/tokenizer.json"))["added_tokens"] if t["content"] == END)
+    want = tokens_of(f"{work}/rivulet")
+    for name in ("llmc", "datasets"):
+        differ = documents_that_differ(tokens_of(f"{work}/{name}"), want, end)
+        print(json.dumps({"way": name, "documents_with_other_tokens": differ}), flush=True)
+        if differ > len(texts) // 1000:
+            sys.exit(f"{name}: {differ} documents have other tokens")
+    for name in ("llmc", "datasets"):
+        print(f"{name} takes {figures[name][0] / figures['rivulet'][0]:.1f} times as long as rivulet, "
+              f"{figures[name][1] / figures['rivulet'][1]:.1f} times its processor time, of {len(want)} tokens")
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("rivulet")
@@ -179,6 +199,7 @@ def main():
     p.add_argument("--vocab", type=int, default=16384)
     p.add_argument("--turns", type=int, default=1)
     p.add_argument("--gb", type=float, default=0)
+    p.add_argument("--alone", action="store_true")
     p.add_argument("--keep")
     p.add_argument("--only")
     a = p.parse_args()
@@ -201,22 +222,8 @@ def main():
     ways = {"rivulet": [a.rivulet, "data", "publish", f"{work}/text.parquet", "--tokenizer", f"{work}/tokenizer.json",
                         "--out", f"{work}/rivulet"],
             "llmc": [*again, "llmc"], "datasets": [*again, "datasets"]}
-    figures = {name: (0.0, 0.0) for name in ways}
-    for name, command in [pair for _ in range(a.turns) for pair in ways.items()]:
-        shutil.rmtree(f"{work}/{name}", ignore_errors=True)
-        wall, cpu, mib = measure(name, command)
-        figures[name] = figures[name][0] + wall, figures[name][1] + cpu
-        say(name, n_bytes, wall, cpu, mib)
-    end = next(t["id"] for t in json.load(open(f"{work}/tokenizer.json"))["added_tokens"] if t["content"] == END)
-    want = tokens_of(f"{work}/rivulet")
-    for name in ("llmc", "datasets"):
-        differ = documents_that_differ(tokens_of(f"{work}/{name}"), want, end)
-        print(json.dumps({"way": name, "documents_with_other_tokens": differ}), flush=True)
-        if differ > len(texts) // 1000:
-            sys.exit(f"{name}: {differ} documents have other tokens")
-    for name in ("llmc", "datasets"):
-        print(f"{name} takes {figures[name][0] / figures['rivulet'][0]:.1f} times as long as rivulet, "
-              f"{figures[name][1] / figures['rivulet'][1]:.1f} times its processor time, of {len(want)} tokens")
+    if not a.alone:
+        compare(a, work, ways, texts, n_bytes)
     if a.gb:
         for name in ways:
             shutil.rmtree(f"{work}/{name}", ignore_errors=True)

@@ -9,7 +9,7 @@
 
 #define EVAL_TOKENS_DEFAULT "32768"
 #define EVAL_TOKENS_HELP                                                                                               \
-	"Held-out tokens that an evaluation predicts: the same ones every time, spread over all held-out text; 0: all."
+	"Held-out tokens that an evaluation predicts: the same ones every time, spread over the held-out text; 0: all."
 
 enum { EVAL_EVERY_CHOSEN = -1 };
 #define EVAL_EVERY_DEFAULT "-1"

@@ -1,6 +1,7 @@
 """What a run's published text costs its members on slow lines: real workers in network namespaces, who fetch what they read
 while they train. Of each case one JSON line: bytes of text that all members kept for each token that they trained on (ideal:
-2, as each is read once); the share of the members' time in which training waited for text, at the start and after it.
+2, as each is read once); the share of the members' time in which training waited for text, at the start and after it; with
+--eval-every, after which rounds the held-out loss was measured.
 
 A mirror is `rivulet data serve` at a site of its own, without a limit. Without one, members and the coordinator give the text.
 """
@@ -33,6 +34,7 @@ def parse():
     p.add_argument("--steps", type=int, default=60, help="inner steps a round (default: 60)")
     p.add_argument("--batch", type=int, default=8, help="sequences in a step (default: 8)")
     p.add_argument("--context", type=int, default=256, help="tokens in a sequence (default: 256)")
+    p.add_argument("--eval-every", type=int, default=0, help="rounds between evaluations; 0: none (default: 0)")
     p.add_argument("--mb", type=int, default=256, help="of the text's shards (default: 256)")
     return p.parse_args()
 
@@ -72,13 +74,13 @@ def start_mirrors(a, net, published, first_site, n, directory):
     return mirrors
 
 
-def rounds_of(directory, n):
-    """Returns the `round` lines of each worker's metrics."""
+def lines_of(directory, n, kind):
+    """Returns the lines of this kind of each worker's metrics."""
     found = []
     for i in range(n):
         with open(f"{directory}/worker{i}/metrics.jsonl") as f:
             lines = [json.loads(line) for line in f]
-        found.append([x for x in lines if x["kind"] == "round"])
+        found.append([x for x in lines if x["kind"] == kind])
     return found
 
 
@@ -117,7 +119,7 @@ def run_case(a, published, directory, workers, mirrors):
             **CONFIG, "batch": a.batch, "context": a.context, "steps-per-round": a.steps, "min-workers": workers},
             published=published)
         cluster.start_coordinator()
-        cluster.add_workers(workers)
+        cluster.add_workers(workers, ["--eval-every", str(a.eval_every)])
         cluster.wait(f"{a.rounds} rounds", 300 + 60 * a.rounds, lambda: len(cluster.commits()) > a.rounds, 0.2)
         status = json.loads(cluster._run(["status", "--dir", cluster.run_dir, "--json"]))
     finally:
@@ -126,7 +128,8 @@ def run_case(a, published, directory, workers, mirrors):
         for m in serving:
             m.end()
         net.close()
-    return summary(a, rounds_of(directory, workers), status)
+    evaluated = sorted(x["round"] for lines in lines_of(directory, workers, "eval") for x in lines)
+    return {**summary(a, lines_of(directory, workers, "round"), status), "evaluated_rounds": evaluated}
 
 
 def main():
@@ -143,7 +146,7 @@ def main():
             for workers in map(int, a.workers.split(",")):
                 got = run_case(a, published, f"{top}/{workers}-{mirrors}", workers, mirrors)
                 print(json.dumps({"bench": "text", "workers": workers, "mirrors": mirrors, "line": a.line, "steps": a.steps,
-                                  "batch": a.batch, "context": a.context, **got}), flush=True)
+                                  "batch": a.batch, "context": a.context, "eval_every": a.eval_every, **got}), flush=True)
                 met = met and got["stall_share"] < 0.005
     except (Timeout, RuntimeError) as e:
         print(json.dumps({"bench": "text", "error": str(e)}))

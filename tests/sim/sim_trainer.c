@@ -228,7 +228,12 @@ static bool idle(void *ctx) {
 	return ((struct sim_worker *)ctx)->n_requests == 0;
 }
 
-const struct session_trainer_ops sim_trainer_ops = {.request = request, .idle = idle};
+static bool may_evaluate(void *ctx) {
+	(void)ctx;
+	return true;
+}
+
+const struct session_trainer_ops sim_trainer_ops = {.request = request, .idle = idle, .may_evaluate = may_evaluate};
 
 /* ---- a process' memory ---- */
 

@@ -20,12 +20,14 @@ struct tables {
 	bool refuses_jobs, busy;
 	int pauses, allows, stops; /* calls of these; pauses: -1 once one ended */
 	bool reduces;              /* an all-reduce runs */
+	uint64_t reduce_round;     /* of the last one */
 	uint64_t given;
 	struct member_set askers;
 	uint32_t said[SESSION_EVENTS];
 	uint8_t storage; /* of the last report */
 	int means_forgotten;
 	struct trainer_request train; /* the last */
+	bool lacks_text;              /* of an evaluation */
 };
 
 /* ---- the tables ---- */
@@ -47,6 +49,10 @@ static void on_nothing(void *ctx) {
 
 static bool is_idle(void *ctx) {
 	return !((struct tables *)ctx)->busy;
+}
+
+static bool has_text(void *ctx) {
+	return !((struct tables *)ctx)->lacks_text;
 }
 
 static bool on_post(void *ctx, const struct store_job *j) {
@@ -97,8 +103,9 @@ static void on_stop(void *ctx) {
 }
 
 static enum rv_err on_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {
-	(void)d, (void)et;
+	(void)et;
 	((struct tables *)ctx)->reduces = true;
+	((struct tables *)ctx)->reduce_round = d->round;
 	return RV_OK;
 }
 
@@ -147,7 +154,7 @@ static void on_event(void *ctx, const struct session_event *e) {
 	((struct tables *)ctx)->said[e->type]++;
 }
 
-static const struct session_ops ops = {.trainer = {on_request, is_idle},
+static const struct session_ops ops = {.trainer = {on_request, is_idle, has_text},
 									   .disk = {on_post, on_release, is_idle},
 									   .links = {.allow = on_document,
 												 .reduce_start = on_reduce,
@@ -187,12 +194,13 @@ static int teardown(void **state) {
 
 enum { SEQUENCES = 2 }; /* of a step, where text is leased */
 
-static void begin_with(struct tables *t, uint64_t round, bool has_leases) {
+static void begin_with(struct tables *t, uint64_t round, bool has_leases, int64_t eval_every) {
 	const struct recovered found = {.lacks_state = false};
 	const struct session_config cfg = {.member = FIXTURE_SELF,
 									   .rounds = H_ROUNDS,
 									   .min_workers = 1,
 									   .schedule = {.snapshot_every = 4, .rounds = H_ROUNDS},
+									   .eval_every = eval_every,
 									   .eval_at_end = true,
 									   .has_leases = has_leases,
 									   .linger_us = LINGER_US,
@@ -212,7 +220,7 @@ static void begin_with(struct tables *t, uint64_t round, bool has_leases) {
 }
 
 static void begin_at(struct tables *t, uint64_t round) {
-	begin_with(t, round, false);
+	begin_with(t, round, false, 0);
 }
 
 static void answer(struct tables *t, struct trainer_answer a) {
@@ -220,7 +228,8 @@ static void answer(struct tables *t, struct trainer_answer a) {
 }
 
 static void turn(struct tables *t, int64_t later_us) {
-	const struct session_reduce seen = {.running = t->reduces, .round = t->reduces ? 3 : 0, .attempt = t->reduces};
+	const struct session_reduce seen = {
+		.running = t->reduces, .round = t->reduces ? t->reduce_round : 0, .attempt = t->reduces};
 	t->now += later_us;
 	session_core_turn(t->c, t->now, &seen);
 }
@@ -479,7 +488,7 @@ static void lease(struct tables *t, uint64_t seq, uint64_t first, uint32_t count
 static void test_a_lost_lease_is_logged_and_trained_anew(void **state) {
 	struct tables *t = *state;
 	enum { HELD = 3 * SEQUENCES * FIXTURE_H };
-	begin_with(t, 3, true);
+	begin_with(t, 3, true, 0);
 	lease(t, 1, 0, HELD);
 	assert_true(t->train.has_leases && t->train.reading.first == 0 && !t->train.starts_over);
 	lease(t, 2, 500, HELD);
@@ -567,6 +576,75 @@ static void test_an_entry_that_is_stored_late_is_held(void **state) {
 	blob_unref(log);
 }
 
+/* ---- evaluations ---- */
+
+enum { BOTH = 1u << FIXTURE_SELF | 1u << 4 };
+
+/* The round is committed by others, and its log entry fetched. */
+static void committed(struct tables *t, uint64_t seq, uint64_t round) {
+	follow(t, seq, RUN_OPEN, round + 1, 0, BOTH);
+	assert_int_equal(t->wanted, round);
+	struct blob *log = blob_new(8);
+	const struct state_id id = {.kind = STATE_KIND_LOG, .round = round, .expect = digest_of(round)};
+	session_core_on_fetched(t->c, t->now, &id, NULL, log, "");
+	blob_unref(log);
+	turn(t, 1);
+	assert_int_equal(t->applied, round);
+	applied(t, round);
+}
+
+/* The all-reduce of a round in the first row. */
+static void reduced(struct tables *t, uint64_t seq, uint64_t round, uint64_t members) {
+	struct document *d = malloc(sizeof *d);
+	assert_non_null(d);
+	document_make(d, seq, RUN_REDUCE, round, 0);
+	document_members(d, members);
+	for (int i = 0; i < d->n_members; i++)
+		d->members[i].place = (uint16_t)i;
+	assert_true(session_core_on_document(t->c, d));
+	free(d);
+	turn(t, 1);
+}
+
+/* It is the first of the roster of round 3, and evaluates every fourth round. */
+static void begin_as_first(struct tables *t) {
+	begin_with(t, 3, false, 4);
+	follow(t, 1, RUN_OPEN, 3, 0, BOTH);
+	trained(t, 3);
+	reduced(t, 2, 3, BOTH);
+	assert_true(session_core_is_first(t->c));
+}
+
+static void test_an_evaluation_waits_for_its_text_and_training_does_not(void **state) {
+	struct tables *t = *state;
+	begin_as_first(t);
+	t->lacks_text = true;
+	committed(t, 3, 3);
+	committed(t, 4, 4);
+	assert_int_equal(t->evaluations, 0);
+	t->lacks_text = false;
+	committed(t, 5, 5); /* two rounds late, and of that round */
+	assert_int_equal(t->evaluations, 1);
+	committed(t, 6, 6); /* not due */
+	assert_int_equal(t->evaluations, 1);
+	committed(t, 7, 7);
+	assert_int_equal(t->evaluations, 2);
+}
+
+/* One that others owe by now is not made up for. */
+static void test_one_that_is_no_longer_first_owes_no_evaluation(void **state) {
+	struct tables *t = *state;
+	begin_as_first(t);
+	t->lacks_text = true;
+	committed(t, 3, 3);
+	trained(t, 4);
+	reduced(t, 4, 4, BOTH | 1);
+	assert_false(session_core_is_first(t->c));
+	t->lacks_text = false;
+	committed(t, 5, 4);
+	assert_int_equal(t->evaluations, 0);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_an_entry_that_is_stored_late_is_held, setup, teardown),
@@ -582,6 +660,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_pause_ends_the_links_last, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_that_ends_is_not_paused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_it_finishes_its_round, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_an_evaluation_waits_for_its_text_and_training_does_not, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_that_is_no_longer_first_owes_no_evaluation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_finishing_in_the_last_round, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_finishing_has_a_deadline, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_finishing_does_not_wait_for_a_pause, setup, teardown),

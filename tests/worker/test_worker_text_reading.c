@@ -1,4 +1,5 @@
-/* test_worker_text_reading.c: the shards of what a member is to read, in the order of need. */
+/* test_worker_text_reading.c: the shards of what a member is to read, in the order of need, and of
+ * what it evaluates on. */
 #include "tests/common/check.h"
 #include "worker/text/text_reading.h"
 
@@ -30,7 +31,23 @@ static void shards_come_in_the_order_of_need(void **state) {
 	assert_int_equal(text_reading_shards(&r, &o, &m, shards, 64), 0);
 }
 
+/* 100 GB. */
+static void an_evaluation_needs_few_shards(void **state) {
+	const struct manifest m = {
+		.n_tokens = INT64_C(50) << 30, .n_shards = 25600, .shard_tokens = 2 << 20, .holdout_every = 100};
+	const struct heldout h = heldout_of((uint64_t)m.n_tokens, 100, 128, true);
+	uint64_t shards[64];
+	(void)state;
+	assert_int_equal(text_heldout_shards(&h, &m, 32768, shards, 64), HELDOUT_PLACES);
+	for (int i = 0; i < HELDOUT_PLACES; i++)
+		assert_int_equal(shards[i] / (25600 / HELDOUT_PLACES), i);
+	assert_int_equal(text_heldout_shards(&h, &m, 32768, shards, HELDOUT_PLACES), HELDOUT_PLACES);
+	assert_int_equal(text_heldout_shards(&h, &m, 32768, shards, HELDOUT_PLACES - 1), 0);
+	assert_int_equal(text_heldout_shards(&h, &m, 0, shards, 64), 0); /* all of it: not ahead */
+}
+
 int main(void) {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(shards_come_in_the_order_of_need)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(shards_come_in_the_order_of_need),
+									   cmocka_unit_test(an_evaluation_needs_few_shards)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

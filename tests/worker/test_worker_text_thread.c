@@ -2,6 +2,7 @@
  * for pauses or vanish, and is read while it comes, with a cache of two shards too. Every token
  * that is read is the text's. */
 #include "tests/common/check.h"
+#include "tests/common/deadline.h"
 #include "tests/common/scratch.h"
 #include "tests/worker/hostile_mirror.h"
 #include "tests/worker/text_fixture.h"
@@ -151,6 +152,58 @@ static void what_is_wanted_comes_ahead(void **state) {
 		(void)usleep(10000);
 	assert_int_equal(access(path, R_OK), 0);
 	assert_int_equal(text_stats(t).stall_us, 0);
+	text_close(t);
+}
+
+static void wait_for_later(struct text *t) {
+	for (struct deadline d = deadline_in(120, "what is wanted later"); !text_has_later(t);)
+		deadline_pause(&d);
+}
+
+static bool is_here(int shard) {
+	char path[600];
+	snprintf(path, sizeof path, "%s/shard-%06d.bin", dir, shard);
+	return access(path, R_OK) == 0;
+}
+
+/* What an evaluation reads comes behind what training reads, nobody waits for it, and it is
+ * kept. */
+static void what_is_wanted_later_comes_behind_and_stays(void **state) {
+	struct text *t = opened((const char *const[URLS]){"ok"}, SHARDS);
+	(void)state;
+	assert_true(text_has_later(t)); /* nothing is wanted */
+	text_want(t, (uint64_t[]){0}, 1);
+	text_want_later(t, (uint64_t[]){1, 4}, 2);
+	wait_for_later(t);
+	assert_true(is_here(1) && is_here(4));
+	assert_int_equal(text_stats(t).stall_us, 0);
+	text_want_later(t, NULL, 0);
+	assert_true(text_has_later(t));
+	text_want_later(t, (uint64_t[]){1, 4}, 2);
+	wait_for_later(t);
+	text_close(t);
+	/* In a cache of three shards: one that is read, one that will be, one for later. */
+	scratch_empty(dir);
+	t = opened((const char *const[URLS]){"ok"}, 3);
+	text_want_later(t, (uint64_t[]){4}, 1);
+	for (uint64_t i = 0; i < 4; i++) {
+		text_want(t, &i, 1);
+		assert_ok(text_get(t, i, &et));
+		wait_for_later(t);
+		assert_true(is_here(4));
+	}
+	text_close(t);
+}
+
+/* A source that never answers, and a cache without room for it all. */
+static void an_evaluation_waits_for_what_cannot_come_ahead(void **state) {
+	struct text *t = opened((const char *const[URLS]){"hang"}, 3);
+	(void)state;
+	text_want_later(t, (uint64_t[]){4}, 1);
+	assert_false(text_has_later(t));
+	text_want_later(t, (uint64_t[]){2, 3, 4}, 3); /* and the one that is read */
+	wait_for_later(t);
+	assert_false(is_here(4));
 	text_close(t);
 }
 
@@ -314,6 +367,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_text_is_read_while_it_comes, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(what_is_wanted_comes_ahead, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(what_is_wanted_later_comes_behind_and_stays, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(an_evaluation_waits_for_what_cannot_come_ahead, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(bad_mirrors_do_no_harm, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(a_cache_of_two_shards_is_enough, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(odd_mirrors_are_enough, make_dir, remove_dir),

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/hex.h"
 #include "base/rng.h"
+#include "train/text/heldout.h"
 #include "train/text/permute.h"
 #include "train/text/run_tokenizer.h"
 #include "train/text/sequence_order.h"
@@ -29,6 +30,7 @@ struct dataset {
 	uint32_t sequences_per_block;
 	uint64_t n_blocks, n_train_blocks;
 	uint64_t seed;
+	struct heldout heldout;
 	bool has_order;
 	struct sequence_order order;
 };
@@ -40,10 +42,6 @@ struct dataset {
 static uint64_t random_u64(uint64_t seed, uint64_t stream, uint64_t counter) {
 	struct rv_rng rng = {.seed = seed, .stream = stream, .counter = counter};
 	return rv_rng_u64(&rng);
-}
-
-static uint64_t heldout_blocks(uint64_t n_blocks, uint32_t holdout_every) {
-	return n_blocks / holdout_every;
 }
 
 /* Returns the smallest number of blocks with one held-out block and a training block per shard. */
@@ -220,7 +218,9 @@ static enum rv_err build(struct dataset *d, const struct dataset_config *cfg, st
 	d->seed = cfg->seed;
 	d->sequences_per_block = (DATA_BLOCK - 1) / d->context;
 	d->n_blocks = d->source.n_tokens / DATA_BLOCK;
-	d->n_train_blocks = d->n_blocks - heldout_blocks(d->n_blocks, d->holdout_every);
+	d->heldout =
+		heldout_of(d->source.n_tokens, d->holdout_every, d->context, token_source_manifest(&d->source) != NULL);
+	d->n_train_blocks = d->n_blocks - d->heldout.n_blocks;
 	RV_TRY(check_size(d, cfg, et));
 	if (d->has_order)
 		d->order = sequence_order_of(d->source.n_tokens, d->holdout_every, d->context, d->seed);
@@ -290,7 +290,7 @@ uint64_t dataset_train_sequences(const struct dataset *d, uint32_t shard) {
 }
 
 uint64_t dataset_heldout_sequences(const struct dataset *d) {
-	return heldout_blocks(d->n_blocks, d->holdout_every) * d->sequences_per_block;
+	return heldout_sequences(&d->heldout);
 }
 
 /* Reads context + 1 tokens of `block` from `offset` in it. */
@@ -329,20 +329,14 @@ enum rv_err dataset_sequence_at(const struct dataset *d, uint64_t position, int3
 
 enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_t *inputs, int32_t *targets,
 									 struct rv_errtext *et) {
-	RV_ASSERT(i < dataset_heldout_sequences(d));
-	uint64_t block = (i / d->sequences_per_block + 1) * d->holdout_every - 1;
-	return read_sequence(d, block, (uint32_t)(i % d->sequences_per_block) * d->context, inputs, targets, et);
+	const uint64_t token = heldout_token(&d->heldout, i);
+	return read_sequence(d, token / DATA_BLOCK, (uint32_t)(token % DATA_BLOCK), inputs, targets, et);
 }
 
 uint64_t dataset_heldout_used(const struct dataset *d, uint64_t max_tokens) {
-	const uint64_t have = dataset_heldout_sequences(d), most = max_tokens / d->context;
-	if (max_tokens == 0 || most >= have)
-		return have;
-	return most > 0 ? most : 1;
+	return heldout_used(&d->heldout, max_tokens);
 }
 
 uint64_t dataset_heldout_spread(const struct dataset *d, uint64_t i, uint64_t used) {
-	uint64_t have = dataset_heldout_sequences(d);
-	RV_ASSERT(i < used && used <= have);
-	return i * have / used;
+	return heldout_choice(&d->heldout, i, used);
 }

@@ -54,6 +54,7 @@ struct session_core {
 	struct member_set roster;            /* the latest one */
 	struct member_set done_members;      /* seen at the end of the run */
 	bool is_first;
+	bool owes_evaluation; /* one is due, and its text was not here yet */
 
 	struct session_reduce reduce; /* as last read from the links */
 	struct session_result result;

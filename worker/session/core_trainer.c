@@ -59,11 +59,15 @@ static void encoded(struct session_core *c, int64_t now_us, const struct trainer
 	round_on_encoded(c->round, a->round, a->err == RV_OK ? &a->commitment : NULL);
 }
 
-/* Measures the held-out loss if it is due and this worker is the first of the roster. */
+/* Measures the held-out loss if it is due, now or since an earlier round, its text is here and this
+ * worker is the first of the roster. */
 static void evaluate_if_due(struct session_core *c, uint64_t rounds_done) {
-	bool due = c->cfg.eval_every > 0 && rounds_done % (uint64_t)c->cfg.eval_every == 0;
-	if (due && c->is_first && rounds_done < c->cfg.rounds)
-		session_evaluate(c, false);
+	const bool due = c->cfg.eval_every > 0 && rounds_done % (uint64_t)c->cfg.eval_every == 0;
+	c->owes_evaluation = (c->owes_evaluation || due) && c->is_first && rounds_done < c->cfg.rounds;
+	if (!c->owes_evaluation || !c->ops.trainer.may_evaluate(c->ops.ctx))
+		return;
+	session_evaluate(c, false);
+	c->owes_evaluation = false;
 }
 
 static void applied(struct session_core *c, int64_t now_us, const struct trainer_answer *a) {

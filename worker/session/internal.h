@@ -192,9 +192,11 @@ struct session {
 	struct control_client *control;
 	struct statestore store;
 	struct trainer *trainer;
-	struct text *text;           /* the run's text, which is fetched; NULL: a person brought it */
-	struct sequence_order order; /* of `text` */
-	int64_t text_stall_then;     /* its stall at the last apply */
+	struct text *text;                /* the run's text, which is fetched; NULL: a person brought it */
+	struct sequence_order order;      /* of `text` */
+	uint64_t heldout[TEXT_FILES_MAX]; /* (n_heldout) the shards of `text` that an evaluation reads */
+	int n_heldout;                    /* 0: too many to be fetched ahead */
+	int64_t text_stall_then;          /* its stall at the last apply */
 	struct jobs *storage;
 	struct store_thread store_thread; /* the storage thread's */
 	struct mean_residual mean_residual;

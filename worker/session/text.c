@@ -66,11 +66,21 @@ enum rv_err session_open_text(struct session *s, struct rv_errtext *et) {
 	const struct manifest *m = text_manifest(s->text);
 	s->order = sequence_order_of((uint64_t)m->n_tokens, (uint32_t)m->holdout_every, (uint32_t)run->context,
 								 (uint64_t)run->seed);
+	const struct heldout h =
+		heldout_of((uint64_t)m->n_tokens, (uint32_t)m->holdout_every, (uint32_t)run->context, true);
+	s->n_heldout = text_heldout_shards(&h, m, (uint64_t)s->opt->eval_tokens, s->heldout, TEXT_FILES_MAX);
 	(void)snprintf(s->data_path, sizeof s->data_path, "%s", dir);
 	rv_event(s->events, RV_DEBUG, "text", RV_FIELDS(rv_field_int("shards", m->n_shards), rv_field_str("dir", dir)),
 			 "the run hands out its text: %lld tokens, fetched into %s as they are needed", (long long)m->n_tokens,
 			 dir);
 	return RV_OK;
+}
+
+/* The member that evaluates fetches what it needs for it ahead, too; it is known from the first
+ * roster on. */
+static void want_heldout(struct session *s) {
+	const bool evaluates = s->core && session_core_is_first(s->core) && s->opt->eval_every != 0;
+	text_want_later(s->text, s->heldout, evaluates ? s->n_heldout : 0);
 }
 
 void session_want_text(struct session *s, const struct trainer_request *rq) {
@@ -79,6 +89,7 @@ void session_want_text(struct session *s, const struct trainer_request *rq) {
 		return;
 	text_want(s->text, shards,
 			  text_reading_shards(&rq->reading, &s->order, text_manifest(s->text), shards, TEXT_FILES_MAX));
+	want_heldout(s);
 }
 
 void session_log_text(struct session *s) {

@@ -18,7 +18,12 @@ static bool idle(void *ctx) {
 	return trainer_idle(((struct session *)ctx)->trainer);
 }
 
-const struct session_trainer_ops session_trainer_ops = {.request = request, .idle = idle};
+static bool may_evaluate(void *ctx) {
+	struct session *s = ctx;
+	return !s->text || text_has_later(s->text);
+}
+
+const struct session_trainer_ops session_trainer_ops = {.request = request, .idle = idle, .may_evaluate = may_evaluate};
 
 /* ---- answers ---- */
 

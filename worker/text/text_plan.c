@@ -81,8 +81,9 @@ void text_plan_init(struct text *t) {
 
 /* What others may change. */
 struct shared {
-	uint64_t wanted[TEXT_FILES_MAX];
-	int n_wanted;
+	uint64_t wanted[2 * TEXT_FILES_MAX]; /* those of text_want(), then those of text_want_later() */
+	int n_wanted, n_first;
+	bool has_later;
 	struct text_wait waits[TEXT_WAITERS];
 	int n_waits;
 };
@@ -90,8 +91,10 @@ struct shared {
 static void copy_wants(struct text *t, struct shared *s) {
 	(void)pthread_mutex_lock(&t->lock);
 	t->dirty = false;
-	s->n_wanted = t->n_wanted;
-	memcpy(s->wanted, t->wanted, sizeof s->wanted);
+	s->n_first = t->n_wanted;
+	s->n_wanted = t->n_wanted + t->n_later;
+	memcpy(s->wanted, t->wanted, (size_t)t->n_wanted * sizeof *s->wanted);
+	memcpy(s->wanted + t->n_wanted, t->later, (size_t)t->n_later * sizeof *s->wanted);
 	for (int i = 0; i < TEXT_WAITERS; i++) {
 		struct text_waiter *w = &t->waiters[i];
 		if (!w->used || w->done)
@@ -102,8 +105,22 @@ static void copy_wants(struct text *t, struct shared *s) {
 	(void)pthread_mutex_unlock(&t->lock);
 }
 
+/* Returns true if what is wanted later need not be waited for: it is here, or there is never room
+ * for it beside the shard that is read and those that are wanted first. */
+static bool has_later(const struct text *t, const struct shared *s) {
+	struct text_file next;
+	if (s->n_wanted + 1 > t->planner.most)
+		return true;
+	for (int i = s->n_first; i < s->n_wanted; i++)
+		if (text_cache_lacks(t->cache, s->wanted[i], &next))
+			return false;
+	return true;
+}
+
 static void answer(struct text *t, const struct shared *s) {
 	(void)pthread_mutex_lock(&t->lock);
+	if (!t->dirty) /* else others are wanted by now, and the next plan knows */
+		t->has_later = s->has_later;
 	for (int i = 0; i < TEXT_WAITERS; i++)
 		for (int k = 0; k < s->n_waits; k++)
 			if (t->waiters[i].used && s->waits[k].is_there &&
@@ -118,5 +135,6 @@ void text_plan(struct text *t, int64_t now_us) {
 	struct shared s = {.n_wanted = 0};
 	copy_wants(t, &s);
 	text_planner_plan(&t->planner, now_us, s.waits, s.n_waits, s.wanted, s.n_wanted);
+	s.has_later = has_later(t, &s);
 	answer(t, &s);
 }

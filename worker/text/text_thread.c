@@ -59,6 +59,28 @@ void text_want(struct text *t, const uint64_t *shards, int n) {
 	text_wake(t);
 }
 
+void text_want_later(struct text *t, const uint64_t *shards, int n) {
+	RV_ASSERT(n >= 0 && n <= TEXT_FILES_MAX);
+	const size_t bytes = (size_t)n * sizeof *shards;
+	(void)pthread_mutex_lock(&t->lock);
+	const bool is_new = n != t->n_later || memcmp(t->later, shards, bytes) != 0;
+	if (is_new) {
+		t->n_later = n;
+		memcpy(t->later, shards, bytes);
+		t->has_later = n == 0;
+	}
+	(void)pthread_mutex_unlock(&t->lock);
+	if (is_new)
+		text_wake(t);
+}
+
+bool text_has_later(struct text *t) {
+	(void)pthread_mutex_lock(&t->lock);
+	const bool has = t->has_later;
+	(void)pthread_mutex_unlock(&t->lock);
+	return has;
+}
+
 const char *text_dir(const struct text *t) {
 	return text_cache_dir(t->cache);
 }
@@ -299,6 +321,7 @@ static struct text *new_text(void) {
 	struct text *t = calloc(1, sizeof *t);
 	if (!t)
 		return NULL;
+	t->has_later = true;
 	(void)pthread_mutex_init(&t->lock, NULL);
 	os_cond_init(&t->changed);
 	return t;

@@ -47,6 +47,12 @@ struct text_members *text_members_of(struct text *t);
 /* States what will be read, in the order of need. The first are fetched ahead, as many as the quota
  * holds, at most TEXT_FILES_MAX. Any thread; does not block. */
 void text_want(struct text *t, const uint64_t *shards, int n);
+/* States what will be read at some time, n <= TEXT_FILES_MAX: it is fetched behind what text_want()
+ * named, and kept. Any thread; does not block. */
+void text_want_later(struct text *t, const uint64_t *shards, int n);
+/* Returns true if all of that is here, or if the quota has no room for it beside what is wanted
+ * first, so that it would never be. Any thread; does not block. */
+bool text_has_later(struct text *t);
 
 /* Waits until a shard is in the directory, and checked: published_missing.get, with a struct
  * text. Up to 8 threads at once. RV_E_CANCELLED: `stops` says so. */

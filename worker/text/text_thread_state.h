@@ -63,6 +63,9 @@ struct text {
 	bool dirty; /* wants or files changed: plan anew */
 	int n_wanted;
 	uint64_t wanted[TEXT_FILES_MAX];
+	int n_later;
+	uint64_t later[TEXT_FILES_MAX];
+	bool has_later; /* as text_has_later() returns it, by the latest plan */
 	struct text_waiter waiters[TEXT_WAITERS];
 	struct text_stats stats;
 	int first_notice, n_notices;
