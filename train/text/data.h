@@ -115,8 +115,8 @@ enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_
 /* Returns how many held-out sequences an evaluation of at most max_tokens predicted tokens uses: at
  * least one; all if max_tokens is 0. */
 uint64_t dataset_heldout_used(const struct dataset *d, uint64_t max_tokens);
-/* Returns the held-out sequence that is number i of `used`: spread over all, or, of a published text,
- * over few places (heldout.h). */
+/* Returns the held-out sequence that is number i of `used`: spread over all, or, of a published
+ * text, over few places (heldout.h). */
 uint64_t dataset_heldout_spread(const struct dataset *d, uint64_t i, uint64_t used);
 
 #endif

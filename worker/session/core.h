@@ -82,8 +82,8 @@ struct session_event {
 struct session_trainer_ops {
 	void (*request)(void *ctx, const struct trainer_request *rq);
 	bool (*idle)(void *ctx); /* returns true if nothing is under way and all is answered */
-	/* Returns true if an evaluation need not wait for its text. One that would is put off to a later
-	 * round, as training would wait behind it; the last one is not. */
+	/* Returns true if an evaluation need not wait for its text. One that would is put off to a
+	 * later round, as training would wait behind it; the last one is not. */
 	bool (*may_evaluate)(void *ctx);
 };
 

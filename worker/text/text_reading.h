@@ -13,8 +13,8 @@
 int text_reading_shards(const struct reading *r, const struct sequence_order *o, const struct manifest *m,
 						uint64_t *shards, int most);
 
-/* Writes the shards in which the held-out sequences of an evaluation of at most max_tokens lie, each
- * once. Returns how many; 0 if they are more than `most`: too many to be fetched ahead. */
+/* Writes the shards in which the held-out sequences of an evaluation of at most max_tokens lie,
+ * each once. Returns how many; 0 if they are more than `most`: too many to be fetched ahead. */
 int text_heldout_shards(const struct heldout *h, const struct manifest *m, uint64_t max_tokens, uint64_t *shards,
 						int most);
 
