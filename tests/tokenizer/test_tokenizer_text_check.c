@@ -72,6 +72,7 @@ static void endings_are_refused_whatever_is_inside(void **state) {
 				 {"a.7z", "7z", "7z x"},
 				 {"a.tar", "tar", "tar -xf"},
 				 {"a.jsonl", "JSON Lines", "rivulet tokenize"},
+				 {"a.json", "not one object a line", "load_dataset"},
 				 {"a.csv", "table", "read_csv"},
 				 {"a.TSV", "table", "read_csv"},
 				 {"a.parquet", "Parquet", "rivulet tokenize"},
@@ -122,7 +123,8 @@ static void lines_of_json_are_refused_and_code_is_not(void **state) {
 	static const char code[] = "{\"key\": 1,\n \"other\": 2}\n";
 	static const char brace[] = "{\"";
 	is_refused("lines.txt", lines, sizeof lines - 1, "JSON Lines", "rivulet tokenize");
-	is_accepted("code.json", code, sizeof code - 1);
+	is_accepted("code.txt", code, sizeof code - 1);
+	is_refused("code.json", code, sizeof code - 1, "not one object a line", "FILE.txt");
 	is_accepted("brace.txt", brace, sizeof brace - 1);
 }
 

@@ -179,6 +179,21 @@ static void a_line_that_cannot_be_read_is_named(void **state) {
 	refused(&csv, "text", RV_E_CORRUPT, "too early");
 }
 
+/* JSON that is one value would be trained on as if it were text. */
+static void json_is_read_by_lines_or_refused(void **state) {
+	static const char objects[] = "{\"text\": \"a\"}\n{\"text\": \"b\"}\n";
+	static const char *const values[] = {"[\"a\", \"b\"]", "{\n  \"text\": \"a\"\n}\n", "\"a\"\n"};
+	struct mapped_file m = in_memory("a.json", objects, sizeof objects - 1);
+	enum documents_kind kind;
+	(void)state;
+	assert_ok(documents_recognise(&m, &kind, &et));
+	assert_int_equal(kind, DOCUMENTS_LINES);
+	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+		m = in_memory("a.json", values[i], strlen(values[i]));
+		refused(&m, "text", RV_E_UNSUPPORTED, "not one object a line");
+	}
+}
+
 struct seen {
 	size_t documents;
 	uint64_t bytes; /* of the files, at the end */
@@ -283,8 +298,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parquet_of_others_is_read),           cmocka_unit_test(columns_are_found_by_their_path),
 		cmocka_unit_test(damaged_parquet_is_refused),          cmocka_unit_test(lines_are_read_packed_or_not),
-		cmocka_unit_test(a_line_that_cannot_be_read_is_named), cmocka_unit_test(blocks_hold_the_documents_in_order),
-		cmocka_unit_test(a_license_is_found_in_a_readme),
+		cmocka_unit_test(a_line_that_cannot_be_read_is_named), cmocka_unit_test(json_is_read_by_lines_or_refused),
+		cmocka_unit_test(blocks_hold_the_documents_in_order),  cmocka_unit_test(a_license_is_found_in_a_readme),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

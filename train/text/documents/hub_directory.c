@@ -171,26 +171,6 @@ static enum rv_err refuse_split(const struct listing *l, const char *dir, const 
 				   split[0] ? split : "train", found[0] ? "are " : "is no split in the names", found);
 }
 
-/* Refuses JSON that is one value: it would be trained on as if it were text. */
-static enum rv_err check_json(const char *path, struct rv_errtext *et) {
-	uint8_t head[4096];
-	struct mapped_file m;
-	size_t n = strlen(path);
-	if (n < 5 || strcasecmp(path + n - 5, ".json") != 0)
-		return RV_OK;
-	RV_TRY(mapped_file_open(&m, path, et));
-	size_t part = m.bytes < sizeof head ? m.bytes : sizeof head;
-	enum rv_err e = mapped_file_read(&m, 0, part, head, et);
-	bool is_lines = e == RV_OK && (text_is_json_lines(head, part) || (part == sizeof head && head[0] == '{'));
-	mapped_file_close(&m);
-	if (e != RV_OK || is_lines)
-		return e;
-	return rv_fail(et, RV_E_UNSUPPORTED,
-				   "training data %.160s: JSON that is not one object a line; try: python3 -c \"import datasets; "
-				   "datasets.load_dataset('json', data_files='FILE')['train'].to_parquet('FILE.parquet')\"",
-				   path);
-}
-
 static enum rv_err add_split(struct data_files *d, const struct listing *l, const char *dir, const char *split,
 							 struct rv_errtext *et) {
 	size_t n_added = 0;
@@ -200,7 +180,6 @@ static enum rv_err add_split(struct data_files *d, const struct listing *l, cons
 	for (size_t i = 0; i < l->n; i++) {
 		if (split[0] ? !is_of(l->paths[i], split) : has_splits && !is_of(l->paths[i], "train"))
 			continue;
-		RV_TRY(check_json(l->paths[i], et));
 		RV_TRY(data_files_add(d, l->paths[i], NULL, et));
 		n_added++;
 	}

@@ -44,6 +44,10 @@ static const struct kind kinds[] = {
 	{"a 7z archive", {".7z"}, MAGIC(0, "7z\xbc\xaf\x27\x1c"), .way = "7z x FILE"},
 	{"a tar archive", {".tar"}, MAGIC(TAR_MAGIC_AT, "ustar"), .way = "tar -xf FILE"},
 	{"JSON Lines", {".jsonl", ".ndjson"}, .way = "rivulet tokenize --data FILE --field text"},
+	{"JSON that is not one object a line",
+	 {".json"},
+	 .way = "python3 -c \"import datasets; datasets.load_dataset('json', data_files='FILE')['train']"
+			".to_parquet('FILE.parquet')\", or, as plain text: cp FILE FILE.txt"},
 	{"a table",
 	 {".csv", ".tsv"},
 	 .way = "python3 -c \"import pandas; pandas.read_csv('FILE', sep=None, engine='python').to_json('FILE.jsonl', "
