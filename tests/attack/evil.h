@@ -8,7 +8,8 @@
  *   zero=1          zeros in its place
  *   stale=1         what it gave in the first of these rounds, again and again
  *   half=1          its own in rounds with even numbers, zeros in the others
- *   mean=S          means of the chunks that it owns, times S; everybody gets the same bytes
+ *   mean=S          means of the chunks that it owns, times S; everybody gets the same bytes, and its
+ *                   own audits stay true
  *   last=K          in the lab: the replicas of the last K shares of the text do so, and no others
  *
  * Its reports (evil_reports.c), from round `lies_from` on (0):

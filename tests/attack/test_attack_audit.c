@@ -10,6 +10,8 @@
 
 enum { WORKERS = 4, EVIL = 3, FIRST_LIES = 2, STATUS_BANNED = 4 };
 
+#define AUDITED "audit-chunks = 8\naudit-rollback = true\n"
+
 static const char run_config[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 4\ndata-shards = 4\n"
 	"min-workers = 3\nsteps-per-round = 8\nrounds = 12\nwarmup-steps = 10\nlr = 0.003\n" E2E_STEADY;
@@ -44,11 +46,10 @@ static void start(struct e2e *e, const char *more, int honest, const char *evil)
 	e2e_open_gate(e);
 }
 
-/* Plays a run of so many honest workers, and EVIL if `evil` is not NULL, to its end; returns the
- * held-out loss that an honest worker measures then. The coordinator still runs. */
-static double play(struct e2e *e, const char *more, int honest, const char *evil) {
-	start(e, more, honest, evil);
-	for (int i = 0; i < honest; i++)
+/* The honest workers play to the run's end; returns the held-out loss that one of them measures
+ * then. The coordinator still runs. */
+static double play(struct e2e *e) {
+	for (int i = 0; i < EVIL; i++)
 		process_assert_exit(&e->workers[i], 0);
 	return end_loss(e);
 }
@@ -59,7 +60,8 @@ static double honest_loss(void **state) {
 	static double loss;
 	if (loss == 0) {
 		*state = &e;
-		loss = play(&e, "", WORKERS - 1, NULL);
+		start(&e, "", EVIL, NULL);
+		loss = play(&e);
 		e2e_close(&e);
 		*state = NULL;
 		print_message("honest: held-out loss %.3f\n", loss);
@@ -67,14 +69,27 @@ static double honest_loss(void **state) {
 	return loss;
 }
 
-static void assert_caught(struct e2e *e) {
+/* Waits until the liar is named; returns whether that was for the first round in which it lied. */
+static bool is_named_at_once(struct e2e *e) {
+	int round = -1;
 	json_t *lied = e2e_wait_event(&e->coordinator, "audit_lied", NULL, 0, NULL);
 	print_message("%s\n", e2e_text(lied, "text"));
-	assert_non_null(strstr(e2e_text(lied, "text"), "member 3 sent all others"));
+	assert_int_equal(sscanf(e2e_text(lied, "text"), "round %d: member 3 sent all others", &round), 1);
 	json_decref(lied);
-	json_t *back = e2e_wait_event(&e->coordinator, "audit_rollback", NULL, 0, NULL);
-	json_decref(back);
-	process_assert_exit(&e->workers[EVIL], STATUS_BANNED);
+	return round == FIRST_LIES;
+}
+
+/* Starts runs with audits until the liar is named at once. Eight chunks of 68 are drawn and it owns a
+ * quarter of them: one run in ten misses its first lie, five in a row one in 100,000. */
+static void start_caught(struct e2e *e, const char *evil) {
+	enum { TRIES = 5 };
+	for (int i = 0; i < TRIES; i++) {
+		start(e, AUDITED, EVIL, evil);
+		if (is_named_at_once(e))
+			return;
+		e2e_close(e);
+	}
+	fail_msg("%d runs in a row missed the first lie", TRIES);
 }
 
 /* With audits the run ends as if the liar had stayed at home. Without them (`harm` above 0) nobody
@@ -84,15 +99,18 @@ static void check_lie(void **state, const char *evil, double harm) {
 	const double honest = honest_loss(state);
 	if (harm > 0) {
 		*state = &without;
-		const double spoiled = play(&without, "", WORKERS - 1, evil);
+		start(&without, "", EVIL, evil);
+		const double spoiled = play(&without);
 		print_message("%s without audits: %.3f\n", evil, spoiled);
 		assert_true(spoiled > honest + harm);
 		e2e_close(&without);
 	}
 	*state = &with;
-	const double loss = play(&with, "audit-chunks = 8\naudit-rollback = true\n", WORKERS - 1, evil);
+	start_caught(&with, evil);
+	const double loss = play(&with);
 	print_message("%s with audits: %.3f\n", evil, loss);
-	assert_caught(&with);
+	json_decref(e2e_wait_event(&with.coordinator, "audit_rollback", NULL, 0, NULL));
+	process_assert_exit(&with.workers[EVIL], STATUS_BANNED);
 	assert_true(loss < 1.03 * honest);
 }
 
@@ -111,7 +129,7 @@ static void honest_owners_are_found_right(void **state) {
 	static const int all[] = {0, 1, 2, 3};
 	for (int audited = 0; audited < 2; audited++) {
 		*state = &e;
-		start(&e, audited ? "audit-chunks = 8\naudit-rollback = true\n" : "", WORKERS, NULL);
+		start(&e, audited ? AUDITED : "", WORKERS, NULL);
 		e2e_assert_same_end(&e, all, WORKERS, chain, full);
 		json_t *status = e2e_status(&e);
 		json_t *audits = json_object_get(status, "audits");
