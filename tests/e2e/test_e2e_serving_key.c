@@ -5,6 +5,7 @@
 #include "tests/common/deadline.h"
 #include "tests/common/scratch.h"
 #include "tests/e2e/e2e.h"
+#include "tests/e2e/rounds.h"
 
 #include "base/file.h"
 
@@ -48,15 +49,17 @@ static void wait_serial(const struct e2e *e, int i, int64_t serial) {
 
 static void a_stolen_key_is_replaced(void **state) {
 	static struct e2e whole, *const e = &whole;
+	static const int both[] = {0, 1};
 	*state = e;
 	e2e_open(e, CONFIG, 3);
 	copy_key(e, "coordinator/root.key", "root.key"); /* as an operator should: away from the run */
 	char root[E2E_PATH];
 	e2e_path(e, "coordinator/root.key", root);
 	assert_int_equal(unlink(root), 0);
-	e2e_start_gated_workers(e, 2);
 	e2e_gate_at(e, 2);
-	rotate(e, 1); /* it is being served */
+	e2e_start_gated_workers(e, 2);
+	e2e_wait_for_round(e, both, 2, 2); /* they listen to the coordinator, and will miss it */
+	rotate(e, 1);                      /* it is being served */
 	copy_key(e, "coordinator/run.key", "stolen.key");
 	stop_coordinator(e);
 	rotate(e, 0);
@@ -67,10 +70,10 @@ static void a_stolen_key_is_replaced(void **state) {
 	/* The thief serves the run at the run's address: nobody follows, however often workers ask. */
 	enum { ASKED_AGAIN_US = 6000000 };
 	long from = 0;
+	json_decref(e2e_wait_event(&e->workers[0], "coordinator_back", NULL, 0, &from)); /* after the rotation */
 	copy_key(e, "coordinator/run.key", "new.key");
 	stop_coordinator(e);
 	copy_key(e, "stolen.key", "coordinator/run.key");
-	json_decref(e2e_wait_event(&e->workers[0], "coordinator_back", NULL, 0, &from)); /* after the rotation */
 	json_decref(e2e_wait_event(&e->workers[0], "coordinator_away", NULL, 0, &from));
 	e2e_start_coordinator(e);
 	(void)usleep(ASKED_AGAIN_US);
