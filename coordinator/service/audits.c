@@ -3,13 +3,26 @@
 
 #include <inttypes.h>
 
+/* What an auditor did about the average of an owner: "member A DID member B MADE". */
+struct auditors_deed {
+	enum rv_level level;
+	const char *name, *did, *made;
+};
+static const struct auditors_deed disputed = {RV_WARN, "audit_disputed", " reports that the average which",
+											  "made of it is wrong: two others check it"};
+static const struct auditors_deed false_audit = {
+	RV_ERROR, "audit_false", ", as an auditor, reported the opposite of what others found of the average that", "made"};
+
+static void tell_deed(struct service *s, const struct auditors_deed *d, uint64_t round, uint32_t auditor,
+					  uint32_t owner) {
+	service_tell(s, d->level, d->name, "round %" PRIu64 ": member %u%s member %u %s", round, auditor, d->did, owner,
+				 d->made);
+}
+
 bool service_tell_audit(struct service *s, const struct core_event *ev) {
 	switch (ev->type) {
 	case CORE_EVENT_DISPUTED:
-		service_tell(s, RV_WARN, "audit_disputed",
-					 "round %" PRIu64 ": member %u reports that the average which member %u made of it is wrong: two "
-					 "others check it",
-					 ev->round, ev->other, ev->member);
+		tell_deed(s, &disputed, ev->round, ev->other, ev->member);
 		return true;
 	case CORE_EVENT_LIED:
 		service_tell(s, RV_ERROR, "audit_lied",
@@ -20,10 +33,7 @@ bool service_tell_audit(struct service *s, const struct core_event *ev) {
 					 s->run.audit_rollback ? "" : "; `rollback` takes the run back to before that round");
 		return true;
 	case CORE_EVENT_FALSE_AUDIT:
-		service_tell(s, RV_ERROR, "audit_false",
-					 "round %" PRIu64 ": member %u, as an auditor, reported the opposite of what others found of the "
-					 "average that member %u made",
-					 ev->round, ev->member, ev->other);
+		tell_deed(s, &false_audit, ev->round, ev->member, ev->other);
 		return true;
 	case CORE_EVENT_TAKEN_BACK:
 		service_tell(s, RV_WARN, "audit_rollback",

@@ -271,57 +271,31 @@ cudaError_t cudaMemsetAsync(void *p, int byte, size_t bytes, cudaStream_t s) {
 	CALL(cuMemsetD8Async, address(p), (unsigned char)byte, bytes, s);
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) {
-	CALL(cuStreamCreate, out, flags);
-}
+/* Defines a function of the runtime that is one of the driver's, in the thread's context. */
+#define FORWARD(name, parameters, ...)                                                                                 \
+	cudaError_t name parameters {                                                                                      \
+		CALL(__VA_ARGS__);                                                                                             \
+	}
 
-cudaError_t cudaStreamDestroy(cudaStream_t s) {
-	CALL(cuStreamDestroy_v2, s);
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t s) {
-	CALL(cuStreamSynchronize, s);
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t s) {
-	CALL(cuStreamQuery, s);
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
-	CALL(cuStreamWaitEvent, s, e, flags);
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
-	CALL(cuEventCreate, out, flags);
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t e) {
-	CALL(cuEventDestroy_v2, e);
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
-	CALL(cuEventRecord, e, s);
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t e) {
-	CALL(cuEventSynchronize, e);
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t e) {
-	CALL(cuEventQuery, e);
-}
-
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end) {
-	CALL(cuEventElapsedTime, ms, begin, end);
-}
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode) {
-	CALL(cuStreamBeginCapture_v2, s, (CUstreamCaptureMode)mode);
-}
-
-cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
-	CALL(cuStreamEndCapture, s, out);
-}
+FORWARD(cudaStreamCreateWithFlags, (cudaStream_t * out, unsigned flags), cuStreamCreate, out, flags)
+FORWARD(cudaStreamDestroy, (cudaStream_t s), cuStreamDestroy_v2, s)
+FORWARD(cudaStreamSynchronize, (cudaStream_t s), cuStreamSynchronize, s)
+FORWARD(cudaStreamQuery, (cudaStream_t s), cuStreamQuery, s)
+FORWARD(cudaStreamWaitEvent, (cudaStream_t s, cudaEvent_t e, unsigned flags), cuStreamWaitEvent, s, e, flags)
+FORWARD(cudaEventCreateWithFlags, (cudaEvent_t * out, unsigned flags), cuEventCreate, out, flags)
+FORWARD(cudaEventDestroy, (cudaEvent_t e), cuEventDestroy_v2, e)
+FORWARD(cudaEventRecord, (cudaEvent_t e, cudaStream_t s), cuEventRecord, e, s)
+FORWARD(cudaEventSynchronize, (cudaEvent_t e), cuEventSynchronize, e)
+FORWARD(cudaEventQuery, (cudaEvent_t e), cuEventQuery, e)
+FORWARD(cudaEventElapsedTime, (float *ms, cudaEvent_t begin, cudaEvent_t end), cuEventElapsedTime, ms, begin, end)
+FORWARD(cudaStreamBeginCapture, (cudaStream_t s, enum cudaStreamCaptureMode mode), cuStreamBeginCapture_v2, s,
+		(CUstreamCaptureMode)mode)
+FORWARD(cudaStreamEndCapture, (cudaStream_t s, cudaGraph_t *out), cuStreamEndCapture, s, out)
+FORWARD(cudaGraphInstantiate, (cudaGraphExec_t * out, cudaGraph_t graph, unsigned long long flags),
+		cuGraphInstantiateWithFlags, out, graph, flags)
+FORWARD(cudaGraphLaunch, (cudaGraphExec_t graph, cudaStream_t s), cuGraphLaunch, graph, s)
+FORWARD(cudaGraphDestroy, (cudaGraph_t graph), cuGraphDestroy, graph)
+FORWARD(cudaGraphExecDestroy, (cudaGraphExec_t graph), cuGraphExecDestroy, graph)
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus *out) {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -331,20 +305,4 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus *
 		e = driver_note(driver.api.cuStreamIsCapturing(s, &status));
 	*out = (enum cudaStreamCaptureStatus)status;
 	return e;
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags) {
-	CALL(cuGraphInstantiateWithFlags, out, graph, flags);
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t s) {
-	CALL(cuGraphLaunch, graph, s);
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-	CALL(cuGraphDestroy, graph);
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
-	CALL(cuGraphExecDestroy, graph);
 }
