@@ -180,11 +180,12 @@ static void one_end_learns_of_it_late(void **state) {
 		struct relay r;
 		two_behind_routers(&w, &r, ask_owner);
 		offer_punch(&w, 1 - late, 0);
-		for (int i = 0; i < 20; i++)
-			world_step(&w);
-		bool met = world_all_linked(&w, NULL); /* the one that dialed is the client anyway */
-		assert_int_equal(met, lower_of(&w) != late);
-		if (!met) {
+		if (lower_of(&w) != late) { /* the one that dialed is the client anyway */
+			assert_true(world_until(&w, world_all_linked, NULL));
+		} else {
+			for (int i = 0; i < 200; i++) /* packets may be late on a busy machine */
+				world_step(&w);
+			assert_false(world_all_linked(&w, NULL));
 			offer_punch(&w, late, 0);
 			check_punched_quietly(&w);
 		}
