@@ -99,8 +99,8 @@ enum rv_err __wrap_outer_device_encode(struct outer_device *d, struct replica *r
 	return RV_OK;
 }
 
-/* As an owner; as an auditor, which alone wants no error text, it reports what it finds: else it would
- * be left out as a false auditor before anybody looks at its means. */
+/* As an owner. As an auditor, which alone wants no error text, it reports what it finds: else it
+ * would be left out as a false auditor before anybody looks at its means. */
 enum rv_err __wrap_merge_chunk(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights,
 							   int n_in, size_t n, float *scratch, const struct feedback *feedback, uint8_t *out,
 							   struct merge_measured *measured, struct rv_errtext *et) {

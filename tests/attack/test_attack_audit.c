@@ -79,8 +79,8 @@ static bool is_named_at_once(struct e2e *e) {
 	return round == FIRST_LIES;
 }
 
-/* Starts runs with audits until the liar is named at once. Eight chunks of 68 are drawn and it owns a
- * quarter of them: one run in ten misses its first lie, five in a row one in 100,000. */
+/* Starts runs with audits until the liar is named at once. Eight chunks of 68 are drawn and it owns
+ * a quarter of them: one run in ten misses its first lie, five in a row one in 100,000. */
 static void start_caught(struct e2e *e, const char *evil) {
 	enum { TRIES = 5 };
 	for (int i = 0; i < TRIES; i++) {
