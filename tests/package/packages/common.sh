@@ -224,6 +224,13 @@ stays_its_owners() {
 	grep -q 'max-up = 20mbit' "$root$dir/worker.conf" || fail "a cap is not kept"
 }
 
+# in_sandbox: the worker inside has entered its sandbox, which packages have on; prints the parts that
+# this kernel enforces.
+in_sandbox() {
+	grep -o '"event":"sandbox","files":[a-z]*,"calls":[a-z]*' "$work/inside.log" | tail -n 1 ||
+		fail "the worker is in no sandbox"
+}
+
 # join_and_come_back COMMAND...: the worker that the command starts joins by the link alone, trains,
 # ends, and goes on without the link, as after a reboot; it stays its owner's, and so it does when
 # it is started again.
@@ -233,6 +240,7 @@ join_and_come_back() {
 	start_run
 	start_inside "$@" --on-battery --on-metered "$link" --yes
 	wait_rounds 2
+	in_sandbox
 	printf '%s: joined and counted in 2 rounds after %d s\n' "$(basename "$0" .sh)" $((SECONDS - began))
 	stop_inside
 	start_inside "$program" --dir "$dir"

@@ -3,7 +3,7 @@
 # --test` calls it, from the top of the sources.
 set -euo pipefail
 n_failed=0 n_skipped=0 n_passed=0
-for name in lint deb tarball image reproducible; do
+for name in lint hardened deb tarball image reproducible; do
 	status=0
 	began=$SECONDS
 	"tests/package/packages/$name.sh" "$1" || status=$?
