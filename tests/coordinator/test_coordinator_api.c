@@ -301,6 +301,32 @@ static void test_oversized_bodies(void **state) {
 	free(junk);
 }
 
+/* Bodies as long as evidence are read from members only, on a connection that has shown the key;
+ * and a member does not send them without end. */
+static void test_evidence_is_of_members_at_a_pace(void **state) {
+	enum { LONG = 8192, MOST = 64 };
+	struct coordinator *c = *state;
+	struct client k;
+	struct invite in;
+	uint8_t junk[LONG];
+	memset(junk, 0xa5, sizeof junk);
+	client_init(&k, c, 7, NULL);
+	assert_int_equal(client_ask(&k, "/v1/evidence", junk, 10)->status, 403);
+	const struct answer *a = client_ask(&k, "/v1/evidence", junk, sizeof junk);
+	assert_true(a->err != RV_OK || a->status == 413);
+	client_release(&k);
+	client_init(&k, c, 0, NULL);
+	coordinator_invite(c, &in);
+	assert_int_equal(client_join(&k, c, &in, NULL), 200);
+	int status = client_ask(&k, "/v1/evidence", junk, 10)->status; /* the connection is a member's now */
+	assert_int_equal(status, 400);
+	assert_int_equal(client_ask(&k, "/v1/evidence", junk, sizeof junk)->status, 400);
+	for (int i = 0; i < MOST && status == 400; i++)
+		status = client_ask(&k, "/v1/evidence", junk, 10)->status;
+	assert_int_equal(status, 429);
+	client_release(&k);
+}
+
 /* ---- below HTTP ---- */
 
 static int tcp_connect(const struct coordinator *c) {
@@ -488,6 +514,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_server_with_another_key_is_not_believed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_garbage, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_oversized_bodies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_evidence_is_of_members_at_a_pace, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_without_a_certificate, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_head_is_get_without_the_body, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_certificates_by_what_is_offered, set_up, tear_down),

@@ -29,7 +29,7 @@
 	"forms-of-a-former-roster|forms-by-the-new-place|part-of-another-member|forget-the-form|"                          \
 	"forget-rows-at-a-restart|believe-a-vote|forget-what-is-given-back|read-again-after-a-restart|"                    \
 	"grant-before-it-is-durable|audit-by-the-owner|convict-by-one|beyond-the-quota|believe-a-suspect|"                 \
-	"forget-what-is-read|believe-a-failed-write|name-who-was-right"
+	"forget-what-is-read|believe-a-failed-write|name-who-was-right|believe-few"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs, workers;

@@ -85,8 +85,16 @@ static bool are_two_clients(const struct sim *s, const char *text) {
 	return may_be && (strstr(text, "role = ") != NULL || strstr(text, "magic is not") != NULL);
 }
 
+/* Returns true if a member is banned: by audits, or for two seals. */
+static bool is_one_banned(const struct sim *s) {
+	bool any = s->banished;
+	for (int h = 0; h < s->opt.n_workers; h++)
+		any = any || s->banned[h];
+	return any;
+}
+
 void oracle_trouble(struct sim *s, int host, enum rv_err why, const char *text) {
-	const bool is_banned = s->banished && strstr(text, "banned") != NULL;
+	const bool is_banned = is_one_banned(s) && strstr(text, "banned") != NULL;
 	if (is_a_fault(s, why) && !is_banned && !are_two_clients(s, text))
 		sim_fail(s, "w%d refuses an honest peer: %s", host, text);
 }

@@ -255,10 +255,12 @@ static bool may_be_alone(const struct sim_options *o, int liars) {
 
 /* Returns what a withholder keeps: in rows also what only columns exchange. */
 static double draw_withheld(struct rv_rng *r, const struct sim_options *o) {
-	enum { STREAM = 49, LIES = 50, OF_VOTES = 2 /* the last ones: votes for something else */ };
-	/* Not other means: where few are left, a false one may be what all that can vote agree on. */
+	/* Not other means: where one honest member alone can vote, it votes for what it was given,
+	 * under a seal, and nobody has another list to hold against that. Votes for something else
+	 * only where no roster can be one of those that lie. */
+	enum { STREAM = 49, LIES = 50, ANYWHERE = 2 };
 	static const enum sim_withheld lies[] = {FALSE_CONTRIBUTION, FALSE_SEAL, WITHHELD_EVIDENCE, FALSE_EVIDENCE};
-	const uint64_t n_lies = sizeof lies / sizeof lies[0] - (may_be_alone(o, 1) ? OF_VOTES : 0);
+	const uint64_t n_lies = may_be_alone(o, 1) ? ANYWHERE : sizeof lies / sizeof lies[0];
 	struct rv_rng in_columns = rv_rng_of(o->seed, STREAM), of_lies = rv_rng_of(o->seed, LIES);
 	const double anywhere = (double)rv_rng_below(r, 2);
 	if (rv_rng_below(&of_lies, 2) == 0)
