@@ -132,6 +132,7 @@ struct service {
 
 	struct news news[SERVICE_NEWS]; /* ring */
 	uint64_t n_news;
+	bool told_minimum; /* that min-workers is low for its rosters */
 };
 
 /* ---- service.c ---- */

@@ -155,7 +155,22 @@ static void tell_member(struct service *s, const struct core_record *rec) {
 						  rec->banned ? ", banned" : "");
 }
 
+/* Warns once if a half of a roster could go on without the other: the round that it commits may be
+ * on few disks, and of few honest ones. */
+static void tell_low_minimum(struct service *s, const struct core_record *rec) {
+	enum { SEVERAL = 3 }; /* in a run of two either may go on alone */
+	if (s->told_minimum || rec->n_members < SEVERAL || 2 * s->run.min_workers > (int64_t)rec->n_members)
+		return;
+	s->told_minimum = true;
+	service_tell(s, RV_WARN, "min_workers",
+				 "%u workers take part, and min-workers = %" PRId64
+				 " lets a half of them go on alone: in the next run set it to more than half of the "
+				 "workers that you expect",
+				 rec->n_members, s->run.min_workers);
+}
+
 static void tell_roster(struct service *s, const struct core_record *rec) {
+	tell_low_minimum(s, rec);
 	if (rec->n_members == 0)
 		service_tell(s, RV_WARN, "reopened", "round %" PRIu64 " is open again: too few participants are left",
 					 rec->round);

@@ -38,6 +38,21 @@ static void test_audits_outlive_the_serving_key(void **state) {
 	assert_false(rv_hash_equal(&before.audit_promise, &after.audit_promise));
 }
 
+/* min-workers = 2: a half of four may go on alone, two of three may not. */
+static void test_a_low_minimum_is_told(void **state) {
+	struct service_bench *b = *state;
+	struct join_reply reply;
+	for (uint8_t who = 1; who <= 4; who++)
+		assert_int_equal(bench_join(b, who, &reply), RV_OK);
+	for (uint8_t n = 3; n <= 4; n++) {
+		for (int phase = WORKER_TRAINING; phase <= WORKER_VOTED; phase++)
+			for (uint8_t who = 1; who <= n && phase != WORKER_REDUCING; who++)
+				assert_int_equal(bench_report(b, who, (enum worker_phase)phase, ":70"), RV_OK);
+		assert_int_equal(b->store.stats[b->store.n_commits - 1].participants, n);
+		assert_int_equal(bench_was_told(b, "lets a half of them go on alone"), n == 4);
+	}
+}
+
 static void test_full_disk_passes(void **state) {
 	struct service_bench *b = *state;
 	static struct document d;
@@ -172,6 +187,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_join_reply, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_audits_outlive_the_serving_key, bench_set_up_audited, bench_tear_down),
+		cmocka_unit_test_setup_teardown(test_a_low_minimum_is_told, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_full_disk_passes, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_other_faults_are_final, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_what_waits_together_is_written_together, bench_set_up, bench_tear_down),
