@@ -63,10 +63,11 @@ void text_want_later(struct text *t, const uint64_t *shards, int n) {
 	RV_ASSERT(n >= 0 && n <= TEXT_FILES_MAX);
 	const size_t bytes = (size_t)n * sizeof *shards;
 	(void)pthread_mutex_lock(&t->lock);
-	const bool is_new = n != t->n_later || memcmp(t->later, shards, bytes) != 0;
+	const bool is_new = n != t->n_later || (n > 0 && memcmp(t->later, shards, bytes) != 0);
 	if (is_new) {
 		t->n_later = n;
-		memcpy(t->later, shards, bytes);
+		if (n > 0)
+			memcpy(t->later, shards, bytes);
 		t->has_later = n == 0;
 	}
 	(void)pthread_mutex_unlock(&t->lock);
