@@ -94,6 +94,14 @@ struct adamw_params {
 	int64_t step;
 };
 
+/* The place of a slice of parameters whose moments are in 8 bits. `at` and `first` are multiples of
+ * MOMENTS_BLOCK, and the slice ends at one, or at n. */
+struct moments_place {
+	size_t n;     /* moments in the vectors */
+	size_t at;    /* index of the slice's first moment in them */
+	size_t first; /* index of its first parameter among all parameters */
+};
+
 /* One micro-batch of training: the forward and backward pass of (b, t) tokens, for micro_step. */
 struct micro_batch {
 	const int32_t *tokens, *targets; /* (b*t), host memory: the arguments of embed_forward and classifier */
@@ -118,6 +126,9 @@ struct step_bounds {
 	size_t losses;                 /* tokens of all micro-batches between two calls of micro_losses */
 	int n_spans;                   /* of adamw */
 	size_t operand;                /* floats of the largest operand of product; 0: it is not called */
+	size_t vectors;                /* floats of weights in alloc_on_host's memory that are read as floats; 0: none
+	                                  is there */
+	size_t fetched;                /* floats of the largest start_fetch; 0: it is not called */
 	const float *params;           /* any pointer into the allocation of the weights; NULL: no bf16
 	                                  copy is made */
 };
@@ -135,6 +146,8 @@ struct step_memory {
 	int n;
 	size_t pinned_bytes; /* host memory that the device copies from */
 };
+
+enum { FETCHES = 2 }; /* copies to the host under way at a time: start_fetch */
 
 struct backend;
 
@@ -157,6 +170,23 @@ struct backend_ops {
 	void (*download)(struct backend *be, void *host, const void *src, size_t bytes);
 	void (*zero)(struct backend *be, void *p, size_t bytes);
 	void (*sync)(struct backend *be);
+
+	/* Weights in the host's memory, for a device with too little of its own. All NULL: the
+	 * backend's memory is the host's, or it cannot.
+	 *
+	 * alloc_on_host allocates zeroed memory of the host, which the host reads and writes as its own
+	 * and operations as the device's; upload, download, zero and free take it. As weights, the
+	 * device keeps matrices in bf16 (the copy that reserve makes) and vectors in fp32, and reads
+	 * rows of embeddings over the bus. The host writes it while no operation runs, and calls
+	 * host_wrote afterwards, which enqueues what brings those copies up to date. RV_E_NOMEM;
+	 * RV_E_UNSUPPORTED with activations in fp32, for which there is no bf16 copy. */
+	enum rv_err (*alloc_on_host)(struct backend *be, size_t bytes, void **out, struct rv_errtext *et);
+	void (*host_wrote)(struct backend *be, const float *p, size_t n);
+	/* start_fetch enqueues a copy of n floats to the host and returns; at most FETCHES are under
+	 * way. end_fetch waits for the oldest alone, and returns where it is: pinned memory that lasts
+	 * until the next start_fetch. */
+	void (*start_fetch)(struct backend *be, const float *src, size_t n);
+	const float *(*end_fetch)(struct backend *be);
 
 	/* Computes the memory that reserve takes for steps of shape `s` with activations of type `act`.
 	 * Uses no device. NULL: negligible. */
@@ -278,10 +308,9 @@ struct backend_ops {
 				  int n_spans, const struct adamw_params *a);
 	/* Does the same with moments in 8 bits: m and v are vectors of kernels/moments.h. Decodes a
 	 * block, updates it as adamw does, and encodes the new moments with the draws of a->step and
-	 * the block's place: `first`, a multiple of MOMENTS_BLOCK, is the index of p[0] among all
-	 * parameters, so that slices round as the whole does. */
+	 * the block's place among all parameters, so that slices round as the whole does. */
 	void (*adamw8)(struct backend *be, float *p, const float *g, void *m, void *v, const struct decay_span *spans,
-				   int n_spans, const struct adamw_params *a, size_t first);
+				   int n_spans, const struct adamw_params *a, struct moments_place place);
 	/* Computes y[i] = keep y[i] + scale (a[i] - b[i]); b NULL: a[i] alone. With keep 0 y is not
 	 * read. a and b may be y. */
 	void (*add_scaled)(struct backend *be, float *y, float keep, float scale, const float *a, const float *b, size_t n);

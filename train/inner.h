@@ -19,8 +19,9 @@
 struct inner_slice {
 	struct backend *be;
 	float *theta;         /* (n) */
-	void *m, *v;          /* (n), of kind `moments` */
+	void *m, *v;          /* (n_moments), of kind `moments` */
 	enum moments moments; /* MOMENTS_INT8 only for optimizers that have moments8 */
+	size_t n_moments, at; /* theta[0]'s moments are at `at`, a multiple of MOMENTS_BLOCK; 0 if whole_matrices */
 	const float *grad;    /* (n) */
 	float *scratch;       /* (scratch_floats) */
 	size_t first;         /* index of theta[0] in the block */

@@ -28,7 +28,7 @@ static enum rv_err init_parts(struct replica *r, const struct replica_options *o
 							  struct rv_errtext *et) {
 	for (int i = 0; i < r->n_parts; i++)
 		RV_TRY(replica_part_init(r, i, o, devices->be[i], et));
-	if (devices->be[0]->ops->alloc == host_backend_alloc)
+	if (devices->be[0]->ops->alloc == host_backend_alloc || r->offload)
 		return RV_OK;
 	r->mirror = malloc(r->n * sizeof *r->mirror);
 	return r->mirror ? RV_OK : rv_fail(et, RV_E_NOMEM, "replica: no memory for a copy of %zu weights", r->n);
@@ -87,6 +87,12 @@ static enum rv_err check_savings(const struct replica *r, struct rv_errtext *et)
 		return rv_fail(et, RV_E_UNSUPPORTED,
 					   "moments of 8 bits belong to inner = adamw; this run has inner = %s: use --moments fp32",
 					   r->inner->name);
+	if (r->offload && r->inner->whole_matrices)
+		return rv_fail(et, RV_E_UNSUPPORTED,
+					   "inner = %s multiplies matrices, which a processor does slowly: use --offload no",
+					   r->inner->name);
+	if (r->offload && r->n_parts > 1)
+		return rv_fail(et, RV_E_UNSUPPORTED, "%d GPUs share their optimizer's state: use --offload no", r->n_parts);
 	return RV_OK;
 }
 
@@ -106,6 +112,7 @@ enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *d
 	r->micro_batch = r->most_micro_batch = savings_micro_batch(&options->savings, cfg);
 	r->recompute = options->savings.recompute;
 	r->moments = options->savings.moments;
+	r->offload = options->savings.offload && devices->be[0]->ops->alloc_on_host;
 	r->n_parts = devices->choice.n;
 	r->schedule = schedule_of(cfg);
 	r->inner = inner_registry[cfg->inner];
@@ -148,7 +155,8 @@ const struct model *replica_model(const struct replica *r) {
 }
 
 struct savings replica_savings(const struct replica *r) {
-	return (struct savings){.micro_batch = r->micro_batch, .recompute = r->recompute, .moments = r->moments};
+	return (struct savings){
+		.micro_batch = r->micro_batch, .recompute = r->recompute, .moments = r->moments, .offload = r->offload};
 }
 
 void replica_set_micro_batch(struct replica *r, int sequences) {
@@ -423,17 +431,20 @@ static enum rv_err mean_heldout_loss(struct replica *r, const float *params, uin
  * own, which wait in the gradient's memory, so that one copy serves both. */
 static const float *lend_memory(struct replica *r, const float *theta) {
 	struct replica_part *p = &r->parts[0];
-	if (r->mirror)
+	const bool on_device = r->mirror || r->offload;
+	if (on_device)
 		p->be->ops->add_scaled(p->be, p->grad, 0, 1, p->theta, NULL, r->n);
-	float *params = r->mirror ? p->theta : p->grad;
+	float *params = on_device ? p->theta : p->grad;
 	p->be->ops->upload(p->be, params, theta, r->n * sizeof *theta);
 	return params;
 }
 
 static void return_memory(struct replica *r) {
 	struct replica_part *p = &r->parts[0];
-	if (r->mirror)
+	if (r->mirror || r->offload)
 		p->be->ops->add_scaled(p->be, p->theta, 0, 1, p->grad, NULL, r->n);
+	if (r->offload) /* the host reads them next */
+		p->be->ops->sync(p->be);
 }
 
 enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,

@@ -33,13 +33,14 @@ struct step_stats {
 struct replica_options {
 	uint32_t shard, n_shards;   /* its share of the data */
 	struct savings savings;     /* less memory for more time */
+	int host_threads;           /* of an optimizer on the host (savings.offload); 0: all processors */
 	int step_shards;            /* most shards of a replica_step_shards call; 0: its own alone */
 	const float *initial_theta; /* (n) first weights, copied; NULL: drawn from cfg->seed, equal everywhere */
 };
 
 /* Makes a replica on one device; `data` and `be` must outlive it. Takes all device memory of steps
  * and evaluations now (backend_ops.reserve). Returns RV_E_NOMEM (host or device), RV_E_RANGE, or
- * RV_E_UNSUPPORTED if the backend lacks the model. */
+ * RV_E_UNSUPPORTED if the backend lacks the model, or the savings do not fit the run. */
 enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data, const struct replica_options *options,
 						struct backend *be, struct replica **out, struct rv_errtext *et);
 /* Makes a replica on several devices, kept equal: each takes its share of a step's sequences and

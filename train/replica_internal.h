@@ -19,15 +19,17 @@
 
 /* One device's memory, and its share of the present step. */
 struct replica_part {
-	struct backend *be; /* borrowed */
+	struct backend *be;   /* borrowed */
+	struct backend *host; /* the processors, where weights and moments are offloaded to; NULL: they are not */
 	struct model *model;
-	float *theta, *grad;       /* (n), backend memory */
+	float *theta, *grad;       /* (n), backend memory; theta with `host`: that of alloc_on_host */
 	void *m, *v;               /* moments of `updated`, of the replica's kind (kernels/moments.h) */
 	float *anchor;             /* (slice) shared weights; NULL without prox_mu */
 	float *scratch;            /* memory of the inner optimizer; NULL: none */
 	struct comm_slice slice;   /* all of [0, n) for one part */
 	struct comm_slice updated; /* the slice, or for whole matrices all of [0, n) */
 	struct decay_span *spans;  /* spans of the updated part, from its beginning */
+	struct decay_span *cut;    /* (n_spans) of a piece of it; NULL without `host` */
 	int n_spans;
 	int32_t *inputs, *targets;     /* (micro_batch * context), host */
 	float *losses;                 /* (micro_batch * context), host */
@@ -47,6 +49,7 @@ struct replica {
 	int micro_batch, most_micro_batch; /* sequences of a micro-batch: now, and what memory is for */
 	enum recompute recompute;
 	enum moments moments;
+	bool offload; /* to the host, from devices with memory of their own */
 	struct replica_part parts[COMM_MAX_MEMBERS];
 	int n_parts;
 	struct comm_group *group; /* NULL for one part, like the team */
@@ -84,6 +87,10 @@ void replica_part_release(struct replica_part *p);
 void replica_part_gradient(struct replica *r, int index, const struct replica_share *s);
 /* Makes, on the part's thread, its slice's optimizer step, then collects all slices' weights. */
 void replica_part_update(struct replica *r, int index, const struct inner_params *params);
+/* Returns the backend that has a part's moments, and updates. */
+static inline struct backend *replica_part_updater(const struct replica_part *p) {
+	return p->host ? p->host : p->be;
+}
 /* Returns how many parameters a part updates. */
 static inline size_t replica_part_updated(const struct replica_part *p) {
 	return p->updated.end - p->updated.begin;

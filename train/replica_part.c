@@ -21,8 +21,19 @@ static enum rv_err alloc_vector(struct backend *be, size_t n, float **out, const
 static enum rv_err alloc_moments(const struct replica *r, struct replica_part *p, void **out, const char *what,
 								 struct rv_errtext *et) {
 	const size_t n = replica_part_updated(p);
-	const enum rv_err e = p->be->ops->alloc(p->be, moments_bytes(r->moments, n), out, et);
+	struct backend *be = replica_part_updater(p);
+	const enum rv_err e = be->ops->alloc(be, moments_bytes(r->moments, n), out, et);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s of %zu parameters", what, n);
+}
+
+/* Opens the processors for an optimizer there, and allocates the weights that it moves. */
+static enum rv_err offload(struct replica_part *p, size_t n, int threads, struct rv_errtext *et) {
+	const struct backend_options options = {.threads = threads, .compute = DTYPE_F32, .isa = "auto"};
+	void *theta = NULL;
+	RV_TRY(backend_open("cpu", &options, &p->host, et));
+	const enum rv_err e = p->be->ops->alloc_on_host(p->be, n * sizeof(float), &theta, et);
+	p->theta = theta;
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "weights of %zu parameters", n);
 }
 
 static enum rv_err alloc_host(const struct replica *r, struct replica_part *p, struct rv_errtext *et) {
@@ -35,19 +46,25 @@ static enum rv_err alloc_host(const struct replica *r, struct replica_part *p, s
 	return RV_OK;
 }
 
+/* Cuts `spans` to [begin, end), relative to `begin`. Returns how many are left. */
+static int cut(const struct decay_span *spans, int n_spans, size_t begin, size_t end, struct decay_span *out) {
+	int n = 0;
+	for (int i = 0; i < n_spans; i++) {
+		const size_t b = spans[i].begin > begin ? spans[i].begin : begin, e = spans[i].end < end ? spans[i].end : end;
+		if (b < e)
+			out[n++] = (struct decay_span){b - begin, e - begin, spans[i].decay};
+	}
+	return n;
+}
+
 /* Cuts the model's spans to what the part updates, relative to its beginning. */
 static enum rv_err cut_spans(struct replica_part *p, struct rv_errtext *et) {
 	const struct model *m = p->model;
 	p->spans = calloc((size_t)m->n_spans, sizeof *p->spans);
-	if (!p->spans)
+	p->cut = p->host ? calloc((size_t)m->n_spans, sizeof *p->cut) : NULL;
+	if (!p->spans || (p->host && !p->cut))
 		return rv_fail(et, RV_E_NOMEM, "replica: no memory for %d spans", m->n_spans);
-	for (int i = 0; i < m->n_spans; i++) {
-		struct decay_span s = m->spans[i];
-		size_t begin = s.begin > p->updated.begin ? s.begin : p->updated.begin;
-		size_t end = s.end < p->updated.end ? s.end : p->updated.end;
-		if (begin < end)
-			p->spans[p->n_spans++] = (struct decay_span){begin - p->updated.begin, end - p->updated.begin, s.decay};
-	}
+	p->n_spans = cut(m->spans, m->n_spans, p->updated.begin, p->updated.end, p->spans);
 	return RV_OK;
 }
 
@@ -61,7 +78,8 @@ static enum rv_err reserve_steps(const struct replica *r, struct replica_part *p
 																.inner = r->inner,
 																.devices = r->n_parts,
 																.shards = o->step_shards ? o->step_shards : 1,
-																.micro_batch = r->micro_batch});
+																.micro_batch = r->micro_batch,
+																.offload = r->offload});
 	s.params = p->theta;
 	return p->be->ops->reserve ? p->be->ops->reserve(p->be, &s, et) : RV_OK;
 }
@@ -78,7 +96,7 @@ enum rv_err replica_part_init(struct replica *r, int index, const struct replica
 	if (p->slice.begin == p->slice.end)
 		return rv_fail(et, RV_E_RANGE, "%zu parameters cannot be divided among %d devices", r->n, r->n_parts);
 	p->updated = r->inner->whole_matrices ? (struct comm_slice){0, r->n} : p->slice;
-	RV_TRY(alloc_vector(be, r->n, &p->theta, "weights", et));
+	RV_TRY(r->offload ? offload(p, r->n, o->host_threads, et) : alloc_vector(be, r->n, &p->theta, "weights", et));
 	RV_TRY(alloc_vector(be, r->n, &p->grad, "gradient", et));
 	RV_TRY(alloc_moments(r, p, &p->m, "first moment", et));
 	RV_TRY(alloc_moments(r, p, &p->v, "second moment", et));
@@ -93,12 +111,18 @@ enum rv_err replica_part_init(struct replica *r, int index, const struct replica
 }
 
 void replica_part_release(struct replica_part *p) {
-	void *vectors[] = {p->theta, p->grad, p->m, p->v, p->anchor, p->scratch};
+	void *vectors[] = {p->theta, p->grad, p->anchor, p->scratch}, *moments[] = {p->m, p->v};
 	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
 		if (vectors[i])
 			p->be->ops->free(p->be, vectors[i]);
+	struct backend *updater = replica_part_updater(p);
+	for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++)
+		if (moments[i])
+			updater->ops->free(updater, moments[i]);
+	backend_close(p->host);
 	model_free(p->model);
 	free(p->spans);
+	free(p->cut);
 	free(p->inputs);
 	free(p->targets);
 	free(p->losses);
@@ -299,24 +323,63 @@ void replica_part_gradient(struct replica *r, int index, const struct replica_sh
 
 /* ---- the update ---- */
 
+/* Returns all that the part updates. */
+static struct inner_slice slice_of(const struct replica *r, const struct replica_part *p) {
+	return (struct inner_slice){.be = replica_part_updater(p),
+								.theta = p->theta + p->updated.begin,
+								.m = p->m,
+								.v = p->v,
+								.moments = r->moments,
+								.n_moments = replica_part_updated(p),
+								.grad = p->grad + p->updated.begin,
+								.scratch = p->scratch,
+								.first = p->updated.begin,
+								.n = replica_part_updated(p),
+								.spans = p->spans,
+								.n_spans = p->n_spans,
+								.layout = &p->model->layout};
+}
+
+/* Starts the copy of the next gradients to the host. Returns where those behind them begin. */
+static size_t fetch_next(const struct replica *r, struct replica_part *p, size_t at) {
+	const size_t n = r->n - at < OFFLOAD_FLOATS ? r->n - at : OFFLOAD_FLOATS;
+	if (n > 0)
+		p->be->ops->start_fetch(p->be, p->grad + at, n);
+	return at + n;
+}
+
+/* Updates on the host, piece by piece: gradients of the next pieces are on their way there, and
+ * weights of the last ones to the device. */
+static void update_on_host(const struct replica *r, struct replica_part *p, const struct inner_params *params) {
+	_Static_assert(OFFLOAD_FLOATS % MOMENTS_BLOCK == 0, "pieces are whole blocks of moments");
+	size_t next = 0;
+	for (int i = 0; i < FETCHES; i++)
+		next = fetch_next(r, p, next);
+	for (size_t at = 0; at < r->n; at += OFFLOAD_FLOATS) {
+		struct inner_slice s = slice_of(r, p);
+		s.grad = p->be->ops->end_fetch(p->be);
+		s.theta += at;
+		s.at = s.first = at;
+		s.n = r->n - at < OFFLOAD_FLOATS ? r->n - at : OFFLOAD_FLOATS;
+		s.n_spans = cut(p->spans, p->n_spans, at, at + s.n, p->cut);
+		s.spans = p->cut;
+		r->inner->step(&s, params);
+		p->be->ops->host_wrote(p->be, s.theta, s.n);
+		next = fetch_next(r, p, next);
+	}
+}
+
 void replica_part_update(struct replica *r, int index, const struct inner_params *params) {
 	struct replica_part *p = &r->parts[index];
+	if (p->host) {
+		update_on_host(r, p, params);
+		return;
+	}
 	if (p->comm && r->inner->whole_matrices) {
 		comm_start_all_gather(p->comm, p->grad, r->n);
 		(void)comm_wait(p->comm); /* broadcasts always complete */
 	}
-	const struct inner_slice slice = {.be = p->be,
-									  .theta = p->theta + p->updated.begin,
-									  .m = p->m,
-									  .v = p->v,
-									  .moments = r->moments,
-									  .grad = p->grad + p->updated.begin,
-									  .scratch = p->scratch,
-									  .first = p->updated.begin,
-									  .n = replica_part_updated(p),
-									  .spans = p->spans,
-									  .n_spans = p->n_spans,
-									  .layout = &p->model->layout};
+	const struct inner_slice slice = slice_of(r, p);
 	r->inner->step(&slice, params);
 	if (!p->comm)
 		return;

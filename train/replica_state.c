@@ -85,8 +85,8 @@ static int moments_pieces(const struct replica *r, const struct replica_part *p,
 	return MOMENTS_PIECES;
 }
 
-/* Lists theta, then each part's slices of m and v on its device (`on`), then the kept vectors in
- * host memory (NULL). */
+/* Lists theta, then each part's slices of m and v on its device (`on`), or in host memory (NULL)
+ * as the kept vectors, which come last. */
 static int list_vectors(const struct replica *r, uint8_t *out, struct replica_vector *list,
 						struct backend *on[REPLICA_MAX_VECTORS]) {
 	_Static_assert(REPLICA_MAX_VECTORS >= 1 + 2 * 2 * COMM_MAX_MEMBERS + REPLICA_MAX_KEPT,
@@ -101,7 +101,7 @@ static int list_vectors(const struct replica *r, uint8_t *out, struct replica_ve
 		struct moments_piece pieces[MOMENTS_PIECES];
 		const int count = moments_pieces(r, p, pieces);
 		for (int k = 0; k < count; k++) {
-			on[n] = on[n + 1] = p->be;
+			on[n] = on[n + 1] = p->host ? NULL : p->be;
 			list[n++] =
 				(struct replica_vector){m + pieces[k].in_file, (char *)p->m + pieces[k].in_part, pieces[k].bytes};
 			list[n++] = (struct replica_vector){m + moments + pieces[k].in_file, (char *)p->v + pieces[k].in_part,
@@ -225,9 +225,10 @@ static void load_moments(const struct replica *r, const struct replica_part *p, 
 	struct moments_piece pieces[MOMENTS_PIECES];
 	const int count = moments_pieces(r, p, pieces);
 	const size_t vector = moments_bytes(r->moments, r->n);
+	struct backend *be = replica_part_updater(p);
 	for (int k = 0; k < count; k++) {
-		p->be->ops->upload(p->be, (char *)p->m + pieces[k].in_part, m + pieces[k].in_file, pieces[k].bytes);
-		p->be->ops->upload(p->be, (char *)p->v + pieces[k].in_part, m + vector + pieces[k].in_file, pieces[k].bytes);
+		be->ops->upload(be, (char *)p->m + pieces[k].in_part, m + pieces[k].in_file, pieces[k].bytes);
+		be->ops->upload(be, (char *)p->v + pieces[k].in_part, m + vector + pieces[k].in_file, pieces[k].bytes);
 	}
 }
 
@@ -286,9 +287,10 @@ enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct 
 static bool is_finite_vector(const struct replica_part *p, const float *v, size_t n) {
 	enum { AT_ONCE = 4096 };
 	float some[AT_ONCE];
+	struct backend *be = replica_part_updater(p);
 	for (size_t at = 0; at < n; at += AT_ONCE) {
 		size_t k = n - at < AT_ONCE ? n - at : AT_ONCE;
-		p->be->ops->download(p->be, some, v + at, k * sizeof *some);
+		be->ops->download(be, some, v + at, k * sizeof *some);
 		for (size_t i = 0; i < k; i++)
 			if (!isfinite(some[i]))
 				return false;
@@ -313,8 +315,9 @@ bool replica_heal(struct replica *r) {
 	for (int i = 0; i < r->n_parts && !finite; i++) {
 		const struct replica_part *p = &r->parts[i];
 		const size_t bytes = moments_bytes(r->moments, replica_part_updated(p));
-		p->be->ops->zero(p->be, p->m, bytes);
-		p->be->ops->zero(p->be, p->v, bytes);
+		struct backend *be = replica_part_updater(p);
+		be->ops->zero(be, p->m, bytes);
+		be->ops->zero(be, p->v, bytes);
 	}
 	r->adam_steps = finite ? r->adam_steps : 0;
 	return !finite;

@@ -7,14 +7,22 @@
 #include "kernels/moments.h"
 #include "train/model/model.h"
 
+#include <stdbool.h>
+
 struct savings {
 	/* Sequences of a micro-batch; 0: the run's `batch`. A step reads batch * grad_accum sequences
 	 * whatever it is. Gradients are the same sum in another order, so their last bits depend on
 	 * it. */
 	int micro_batch;
 	enum recompute recompute;
+	/* On a GPU: weights in fp32 and moments in the host's memory, and the optimizer's step there
+	 * (decision 0087). Elsewhere it changes nothing. */
+	bool offload;
 	enum moments moments; /* Adam's moments in 8 bits: other bits, about the same loss (decision 0085) */
 };
+
+/* The values of option `offload`. */
+#define OFFLOAD_NAMES "no|yes"
 
 /* Returns the sequences of a step that read one data shard. */
 static inline uint64_t savings_step_sequences(const struct run_config *run) {

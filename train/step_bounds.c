@@ -7,6 +7,24 @@ static size_t sequences_of(const struct step_source *s) {
 	return s->forward_only ? 1 : (all + n - 1) / n;
 }
 
+/* Returns the floats of vectors of weights, each rounded up as a device aligns it. */
+static size_t vectors_of(const struct step_source *s) {
+	enum { ALIGN_FLOATS = 16 };
+	size_t floats = 0;
+	for (int i = 0; s->offload && i < s->layout->n_tensors; i++) {
+		const struct model_tensor *t = &s->layout->tensors[i];
+		if (t->cols == 1)
+			floats += (t->elems + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+	}
+	return floats;
+}
+
+/* Returns the floats of gradients that are copied to the host at a time. */
+static size_t fetched_of(const struct step_source *s) {
+	const size_t n = s->offload ? s->layout->n_params : 0;
+	return n < OFFLOAD_FLOATS ? n : OFFLOAD_FLOATS;
+}
+
 struct step_bounds step_bounds_of(const struct step_source *s) {
 	const struct model_shape *m = s->shape;
 	return (struct step_bounds){
@@ -21,6 +39,8 @@ struct step_bounds step_bounds_of(const struct step_source *s) {
 		.vp = model_padded_vocab(m),
 		.losses = sequences_of(s) * (size_t)m->context,
 		.n_spans = s->layout->n_tensors, /* at most */
+		.vectors = vectors_of(s),
+		.fetched = fetched_of(s),
 		.operand = s->forward_only ? 0 : inner_operand_floats(s->inner, s->layout),
 	};
 }

@@ -15,11 +15,15 @@ struct step_source {
 	int devices;       /* devices that share a step's sequences */
 	int shards;        /* data shards that a step reads: replica_options.step_shards */
 	int micro_batch;   /* most sequences of a micro-batch */
+	bool offload;      /* weights and moments are in the host's memory */
 	bool forward_only; /* one sequence, and no step */
 };
 
 /* Returns the bounds of one device, with params NULL: they cover steps, evaluations, and smaller
  * micro-batches at the end of a device's share. */
+/* Gradients that are copied to the host at a time for an optimizer there: whole blocks of 8-bit
+ * moments. */
+enum { OFFLOAD_FLOATS = 1 << 20 };
 struct step_bounds step_bounds_of(const struct step_source *s);
 
 #endif

@@ -137,12 +137,16 @@ static void adamw8_task(void *ctx, int task, int thread) {
 }
 
 void cpu_adamw8(struct backend *be, float *p, const float *g, void *m, void *v, const struct decay_span *spans,
-				int n_spans, const struct adamw_params *params, size_t first) {
-	RV_ASSERT(first % MOMENTS_BLOCK == 0);
-	struct adamw8_args a = {.of = args_of(be, p, g, spans, n_spans, params), .m = m, .v = v};
-	a.m_tops = moments_tops(m, a.of.n);
-	a.v_tops = moments_tops(v, a.of.n);
+				int n_spans, const struct adamw_params *params, struct moments_place place) {
+	const size_t block = place.at / MOMENTS_BLOCK;
+	RV_ASSERT(place.first % MOMENTS_BLOCK == 0 && place.at % MOMENTS_BLOCK == 0);
+	struct adamw8_args a = {.of = args_of(be, p, g, spans, n_spans, params),
+							.m = (uint8_t *)m + place.at,
+							.v = (uint8_t *)v + place.at,
+							.m_tops = moments_tops(m, place.n) + block,
+							.v_tops = moments_tops(v, place.n) + block};
+	RV_ASSERT(place.at + a.of.n <= place.n);
 	a.step = (uint64_t)params->step;
-	a.first_block = first / MOMENTS_BLOCK;
+	a.first_block = place.first / MOMENTS_BLOCK;
 	cpu_parallel(cpu_of(be), cpu_tasks(a.of.n, TASK_FLOATS), adamw8_task, &a);
 }

@@ -165,13 +165,35 @@ static void cuda_free(struct backend *be, void *p) {
 	cuda_graphs_drop(cu);
 	struct cuda_allocation *a = *at;
 	*at = a->next;
-	cuda_check(cudaFree(a->base), "cudaFree");
+	if (a->on_host)
+		cuda_check(cudaFreeHost(a->base), "cudaFreeHost");
+	else
+		cuda_check(cudaFree(a->base), "cudaFree");
 	cuda_check(cudaFree(a->copy), "cudaFree");
+	cuda_vectors_release(&a->vectors);
 	free(a);
+}
+
+static void cuda_sync(struct backend *be) {
+	struct cuda_backend *cu = cuda_of(be);
+	cuda_check_enqueued(cu->stream, cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
+}
+
+/* Returns true if p is memory of the host, after a wait for all who use it. */
+static bool is_on_host(struct cuda_backend *cu, const void *p) {
+	const struct cuda_allocation *a = cuda_allocation_of(cu, p);
+	if (a && a->on_host)
+		cuda_sync(&cu->base);
+	return a && a->on_host;
 }
 
 static void cuda_upload(struct backend *be, void *dst, const void *host, size_t bytes) {
 	struct cuda_backend *cu = cuda_of(be);
+	if (bytes && is_on_host(cu, dst)) {
+		memcpy(dst, host, bytes);
+		cuda_weights_changed(cu, dst, bytes);
+		return;
+	}
 	cuda_check_enqueued(cu->stream, cudaMemcpyAsync(dst, host, bytes, cudaMemcpyHostToDevice, cu->stream),
 						"copy to device");
 	cuda_weights_changed(cu, dst, bytes);
@@ -179,18 +201,20 @@ static void cuda_upload(struct backend *be, void *dst, const void *host, size_t 
 }
 
 static void cuda_download(struct backend *be, void *host, const void *src, size_t bytes) {
-	cuda_fetch(cuda_of(be), host, src, bytes);
+	struct cuda_backend *cu = cuda_of(be);
+	if (bytes && is_on_host(cu, src))
+		memcpy(host, src, bytes);
+	else
+		cuda_fetch(cu, host, src, bytes);
 }
 
 static void cuda_zero(struct backend *be, void *p, size_t bytes) {
 	struct cuda_backend *cu = cuda_of(be);
-	cuda_check_enqueued(cu->stream, cudaMemsetAsync(p, 0, bytes, cu->stream), "cudaMemsetAsync");
+	if (bytes && is_on_host(cu, p))
+		memset(p, 0, bytes);
+	else
+		cuda_check_enqueued(cu->stream, cudaMemsetAsync(p, 0, bytes, cu->stream), "cudaMemsetAsync");
 	cuda_weights_changed(cu, p, bytes);
-}
-
-static void cuda_sync(struct backend *be) {
-	struct cuda_backend *cu = cuda_of(be);
-	cuda_check_enqueued(cu->stream, cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
 }
 
 static const char *cuda_describe(const struct backend *be) {
@@ -209,6 +233,7 @@ static void cuda_close(struct backend *be) {
 		cuda_check(cudaFreeHost(cu->stages[i].pinned), "cudaFreeHost");
 		cuda_check(cudaEventDestroy(cu->stages[i].copied), "cudaEventDestroy");
 	}
+	cuda_fetches_release(cu);
 	cuda_micro_release(cu);
 	cuda_outer_release(&cu->outer);
 	sdpa_close(cu->sdpa);
@@ -278,6 +303,10 @@ const struct backend_ops cuda_ops = {.name = "cuda",
 									 .download = cuda_download,
 									 .zero = cuda_zero,
 									 .sync = cuda_sync,
+									 .alloc_on_host = cuda_alloc_on_host,
+									 .host_wrote = cuda_host_wrote,
+									 .start_fetch = cuda_start_fetch,
+									 .end_fetch = cuda_end_fetch,
 									 .step_memory = cuda_step_memory,
 									 .reserve = cuda_reserve,
 									 .micro_step = cuda_micro_step,

@@ -15,11 +15,26 @@
 
 enum { CUDA_DESCRIPTION_BYTES = 400 };
 
-/* An allocation of alloc. The bf16 copy of its floats exists once a product has used some of them
- * as a weight; elements [stale_begin, stale_end) of it are out of date. */
+/* The fp32 copies of vectors of weights that are in the host's memory (cuda_offload.c), found by
+ * their place in it. */
+struct cuda_vector {
+	size_t begin, n; /* elements of the allocation */
+	float *at;       /* in `memory` */
+};
+struct cuda_vectors {
+	struct cuda_buffer memory;
+	size_t used; /* floats of it */
+	struct cuda_vector *list;
+	int n, cap;
+};
+
+/* An allocation of alloc, or of alloc_on_host. The bf16 copy of its floats exists once a product
+ * has used some of them as a weight; elements [stale_begin, stale_end) of it are out of date. */
 struct cuda_allocation {
 	char *base;
 	size_t bytes;
+	bool on_host; /* pinned memory, which the device reads over the bus */
+	struct cuda_vectors vectors;
 	uint16_t *copy; /* NULL: none yet */
 	size_t stale_begin, stale_end;
 	struct cuda_allocation *next;
@@ -31,6 +46,13 @@ struct cuda_stage {
 	size_t pinned_bytes;
 	struct cuda_buffer device;
 	cudaEvent_t copied; /* until then `pinned` must not change */
+};
+
+/* A copy to the host under way (start_fetch). */
+struct cuda_fetch_slot {
+	float *pinned;
+	size_t bytes;
+	cudaEvent_t done; /* NULL: not reserved */
 };
 
 /* Uses of scratch buffers: no operation uses one twice. */
@@ -46,6 +68,9 @@ struct cuda_backend {
 	struct cuda_buffer scratch[SCRATCH_N];
 	struct cuda_stage stages[CUDA_STAGES];
 	int next_stage;
+	struct cuda_fetch_slot fetches[FETCHES];
+	unsigned next_fetch;
+	int fetches_under_way;
 	struct cuda_outer outer;   /* cuda_outer.c */
 	struct cuda_micro micro;   /* cuda_micro.c */
 	struct sdpa *sdpa;         /* attention by cuDNN; NULL: by our own kernels */
@@ -94,7 +119,27 @@ const void *cuda_stage_in(struct cuda_backend *cu, const void *host, size_t byte
 /* Copies to the host and waits. */
 void cuda_fetch(struct cuda_backend *cu, void *host, const void *device, size_t bytes);
 
+/* cuda_offload.c */
+enum rv_err cuda_alloc_on_host(struct backend *be, size_t bytes, void **out, struct rv_errtext *et);
+void cuda_host_wrote(struct backend *be, const float *p, size_t n);
+void cuda_start_fetch(struct backend *be, const float *src, size_t n);
+const float *cuda_end_fetch(struct backend *be);
+/* Makes room for `floats` of copies of vectors, if p's allocation is on the host; false: there is
+ * no memory. */
+bool cuda_vectors_reserve(struct cuda_backend *cu, const float *p, size_t floats);
+void cuda_vectors_release(struct cuda_vectors *v);
+/* Enqueues copies of what changed in elements [begin, end). */
+void cuda_vectors_update(struct cuda_backend *cu, const struct cuda_allocation *a, size_t begin, size_t end);
+/* Returns n floats at w for kernels that read all of them often: themselves, or of weights on the
+ * host the device's copy, brought up to date. NULL for NULL. */
+const float *cuda_vector_of_weights(struct cuda_backend *cu, const float *w, size_t n);
+/* Makes room for copies to the host of `floats`; false: there is no pinned memory. */
+bool cuda_fetches_reserve(struct cuda_backend *cu, size_t floats);
+void cuda_fetches_release(struct cuda_backend *cu);
+
 /* cuda_weights.c */
+/* Returns the allocation that p points into; NULL: none. */
+struct cuda_allocation *cuda_allocation_of(const struct cuda_backend *cu, const void *p);
 /* Returns n floats at w as operands of products: themselves, or with bf16 activations the bf16
  * copy, brought up to date. */
 const void *cuda_weights(struct cuda_backend *cu, const float *w, size_t n);

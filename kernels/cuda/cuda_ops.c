@@ -10,11 +10,14 @@ static const float layernorm_eps = 1e-5f;
 
 static void layer_forward(struct cuda_backend *cu, struct norm_forward p) {
 	RV_ASSERT(p.c <= (p.c % 8 ? NORM_ODD_WIDTH_MAX : NORM_WIDTH_MAX));
+	p.w = cuda_vector_of_weights(cu, p.w, (size_t)p.c);
+	p.bias = cuda_vector_of_weights(cu, p.bias, (size_t)p.c);
 	launch_norm_forward(cu->stream, cu->base.act, &p);
 }
 
 static void layer_backward(struct cuda_backend *cu, struct norm_backward p) {
 	RV_ASSERT(p.c <= (p.c % 8 ? NORM_ODD_WIDTH_MAX : NORM_WIDTH_MAX));
+	p.w = cuda_vector_of_weights(cu, p.w, (size_t)p.c);
 	p.partial = cuda_scratch(cu, SCRATCH_PARTIALS, norm_backward_scratch_floats(p.n, p.c) * sizeof(float));
 	launch_norm_backward(cu->stream, cu->base.act, &p);
 	cuda_weights_changed(cu, p.dw, (size_t)p.c * sizeof(float));

@@ -111,6 +111,11 @@ enum rv_err cuda_reserve(struct backend *be, const struct step_bounds *s, struct
 	const size_t operand = cuda_operand_bytes(be->act, s);
 	if (!cuda_weights_reserve(cu, s->params))
 		return refuse(&r, "the bf16 copy of the weights", r.copy_bytes, et);
+	if (!cuda_vectors_reserve(cu, s->params, s->vectors))
+		return refuse(&r, "vectors of weights", s->vectors * sizeof(float), et);
+	if (s->fetched > 0 && !cuda_fetches_reserve(cu, s->fetched))
+		return rv_fail(et, RV_E_NOMEM, "cuda backend: no pinned memory of the host (%zu bytes)",
+					   s->fetched * sizeof(float));
 	RV_TRY(take(&r, &cu->scratch[SCRATCH_PARTIALS], cuda_partials_bytes(s), "partial sums", et));
 	RV_TRY(take(&r, &cu->scratch[SCRATCH_ROWS], cuda_rows_bytes(s), "sums of rows", et));
 	RV_TRY(take(&r, &cu->scratch[SCRATCH_A], operand, "operands of products", et));

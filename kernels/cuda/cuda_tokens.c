@@ -244,16 +244,17 @@ void cuda_adamw(struct backend *be, float *p, const float *g, float *m, float *v
 }
 
 void cuda_adamw8(struct backend *be, float *p, const float *g, void *m, void *v, const struct decay_span *spans,
-				 int n_spans, const struct adamw_params *a, size_t first) {
+				 int n_spans, const struct adamw_params *a, struct moments_place place) {
 	struct cuda_backend *cu = cuda_of(be);
-	RV_ASSERT(n_spans > 0 && spans[n_spans - 1].end > 0 && first % MOMENTS_BLOCK == 0);
-	const size_t n = spans[n_spans - 1].end;
+	RV_ASSERT(n_spans > 0 && spans[n_spans - 1].end > 0 && place.first % MOMENTS_BLOCK == 0);
+	const size_t n = spans[n_spans - 1].end, block = place.at / MOMENTS_BLOCK;
+	RV_ASSERT(place.at % MOMENTS_BLOCK == 0 && place.at + n <= place.n);
 	const struct staged_spans staged = stage_spans(cu, spans, n_spans);
 	const struct adamw8_arrays arrays = {.p = p,
-										 .m = m,
-										 .v = v,
-										 .m_tops = moments_tops(m, n),
-										 .v_tops = moments_tops(v, n),
+										 .m = (uint8_t *)m + place.at,
+										 .v = (uint8_t *)v + place.at,
+										 .m_tops = moments_tops(m, place.n) + block,
+										 .v_tops = moments_tops(v, place.n) + block,
 										 .g = g,
 										 .p_bf16 = cuda_weights_overwritten(cu, p, n),
 										 .ends = staged.ends,
@@ -261,6 +262,6 @@ void cuda_adamw8(struct backend *be, float *p, const float *g, void *m, void *v,
 										 .n_spans = n_spans,
 										 .n = n,
 										 .step = (uint64_t)a->step,
-										 .first_block = first / MOMENTS_BLOCK};
+										 .first_block = place.first / MOMENTS_BLOCK};
 	launch_adamw8(cu->stream, &arrays, a);
 }

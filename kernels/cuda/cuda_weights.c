@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-static struct cuda_allocation *allocation_of(const struct cuda_backend *cu, const void *p) {
+struct cuda_allocation *cuda_allocation_of(const struct cuda_backend *cu, const void *p) {
 	const char *at = p;
 	for (struct cuda_allocation *a = cu->allocations; a; a = a->next)
 		if (at >= a->base && at < a->base + a->bytes)
@@ -38,7 +38,7 @@ static bool make_copy(struct cuda_allocation *a) {
 }
 
 static struct cuda_allocation *without_copy(const struct cuda_backend *cu, const float *p) {
-	struct cuda_allocation *a = p && cu->base.act != DTYPE_F32 ? allocation_of(cu, p) : NULL;
+	struct cuda_allocation *a = p && cu->base.act != DTYPE_F32 ? cuda_allocation_of(cu, p) : NULL;
 	return a && !a->copy ? a : NULL;
 }
 
@@ -57,13 +57,14 @@ static void bring_up_to_date(struct cuda_backend *cu, struct cuda_allocation *a)
 	if (begin == a->stale_end)
 		return;
 	launch_to_bf16(cu->stream, a->copy + begin, (const float *)(const void *)a->base + begin, a->stale_end - begin);
+	cuda_vectors_update(cu, a, begin, a->stale_end);
 	a->stale_begin = a->stale_end = 0;
 }
 
 const void *cuda_weights(struct cuda_backend *cu, const float *w, size_t n) {
 	if (cu->base.act == DTYPE_F32 || !w)
 		return w;
-	struct cuda_allocation *a = allocation_of(cu, w);
+	struct cuda_allocation *a = cuda_allocation_of(cu, w);
 	RV_ASSERT(a && element_of(a, w) + n <= a->bytes / sizeof(float));
 	if (!a->copy && !make_copy(a)) {
 		(void)fprintf(stderr, "cuda backend: no memory for the bf16 copy of the weights, %zu bytes\n", a->bytes / 2);
@@ -74,13 +75,13 @@ const void *cuda_weights(struct cuda_backend *cu, const float *w, size_t n) {
 }
 
 void cuda_weights_changed(struct cuda_backend *cu, const void *p, size_t bytes) {
-	struct cuda_allocation *a = bytes ? allocation_of(cu, p) : NULL;
+	struct cuda_allocation *a = bytes ? cuda_allocation_of(cu, p) : NULL;
 	if (a && a->copy)
 		mark_stale(a, element_of(a, p), element_of(a, (const char *)p + bytes + sizeof(float) - 1));
 }
 
 void *cuda_weights_overwritten(struct cuda_backend *cu, const float *p, size_t n) {
-	struct cuda_allocation *a = n ? allocation_of(cu, p) : NULL;
+	struct cuda_allocation *a = n ? cuda_allocation_of(cu, p) : NULL;
 	if (!a || !a->copy)
 		return NULL;
 	size_t begin = element_of(a, p), end = begin + n;
@@ -90,13 +91,13 @@ void *cuda_weights_overwritten(struct cuda_backend *cu, const float *p, size_t n
 }
 
 void cuda_weights_refresh(struct cuda_backend *cu, const float *p) {
-	struct cuda_allocation *a = allocation_of(cu, p);
+	struct cuda_allocation *a = cuda_allocation_of(cu, p);
 	if (a && a->copy)
 		bring_up_to_date(cu, a);
 }
 
 void cuda_weights_all_changed(struct cuda_backend *cu, const float *p) {
-	struct cuda_allocation *a = allocation_of(cu, p);
+	struct cuda_allocation *a = cuda_allocation_of(cu, p);
 	if (a && a->copy)
 		mark_stale(a, 0, a->bytes / sizeof(float));
 }

@@ -48,23 +48,24 @@ void ref_adamw(struct backend *be, float *p, const float *g, float *m, float *v,
 }
 
 void ref_adamw8(struct backend *be, float *p, const float *g, void *m, void *v, const struct decay_span *spans,
-				int n_spans, const struct adamw_params *a, size_t first) {
+				int n_spans, const struct adamw_params *a, struct moments_place place) {
 	(void)be;
 	const struct constants k = constants_of(a);
 	const size_t n = spans[n_spans - 1].end;
 	int s = 0;
 	for (size_t block = 0; block < moments_blocks(n); block++) {
+		const size_t stored = place.at / MOMENTS_BLOCK + block;
 		float m_now[MOMENTS_BLOCK], v_now[MOMENTS_BLOCK];
-		const uint32_t seed = moments_seed((uint64_t)a->step, first / MOMENTS_BLOCK + block);
-		const size_t length = moments_decode_block(MOMENT_FIRST, m, n, block, m_now);
-		(void)moments_decode_block(MOMENT_SECOND, v, n, block, v_now);
+		const uint32_t seed = moments_seed((uint64_t)a->step, place.first / MOMENTS_BLOCK + block);
+		const size_t length = moments_decode_block(MOMENT_FIRST, m, place.n, stored, m_now);
+		(void)moments_decode_block(MOMENT_SECOND, v, place.n, stored, v_now);
 		for (size_t i = 0; i < length; i++) {
 			const size_t at = block * MOMENTS_BLOCK + i;
 			while (at >= spans[s].end)
 				s++;
 			update(&k, &p[at], g[at], &m_now[i], &v_now[i], spans[s].decay);
 		}
-		moments_encode_block(MOMENT_FIRST, m, n, block, m_now, seed);
-		moments_encode_block(MOMENT_SECOND, v, n, block, v_now, seed);
+		moments_encode_block(MOMENT_FIRST, m, place.n, stored, m_now, seed);
+		moments_encode_block(MOMENT_SECOND, v, place.n, stored, v_now, seed);
 	}
 }

@@ -135,8 +135,10 @@ static enum rv_err choose_savings(struct session *s, struct rv_errtext *et) {
 						   "member %u changed --recompute or --moments when it started again: replay needs workers "
 						   "that kept theirs",
 						   t->member);
-		s->savings[i] = (struct savings){
-			.micro_batch = most_micro_batch(t, &s->first.run), .recompute = t->recompute, .moments = t->moments};
+		s->savings[i] = (struct savings){.micro_batch = most_micro_batch(t, &s->first.run),
+										 .recompute = t->recompute,
+										 .moments = t->moments,
+										 .offload = t->offload};
 	}
 	return RV_OK;
 }

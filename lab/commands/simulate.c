@@ -284,21 +284,27 @@ static enum rv_err print_largest(const struct simulate_options *o, bool json, st
 
 static bool same_savings(const struct card_answer *a, const struct card_answer *b) {
 	return a->fits && b->fits && a->savings.micro_batch == b->savings.micro_batch &&
-		   a->savings.recompute == b->savings.recompute && a->savings.moments == b->savings.moments;
+		   a->savings.recompute == b->savings.recompute && a->savings.moments == b->savings.moments &&
+		   a->savings.offload == b->savings.offload;
 }
+
+enum { RECOMPUTE_KINDS = RECOMPUTE_BLOCK + 1 };
 
 /* Prints every combination of savings of a model, each with its largest micro-batch. */
 static enum rv_err print_combinations(const struct simulate_options *o, bool json, struct rv_errtext *et) {
 	const struct card_room room = room_of(o);
-	const struct savings_wish any = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY};
+	const struct savings_wish any = SAVINGS_WISH_ANY;
 	struct run_config run;
 	struct card_answer chosen, a;
 	bool first = true;
 	RV_TRY(card_run_of(o->model, o->sequences, &run, et));
 	RV_TRY(card_plan(&run, &room, &any, &chosen, et));
 	for (int moments = MOMENTS_FP32; moments <= MOMENTS_INT8; moments++)
-		for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_BLOCK; recompute++, first = false) {
-			struct savings_wish wish = {.recompute = recompute, .moments = moments};
+		for (int i = 0; i < 2 * RECOMPUTE_KINDS; i++, first = false) {
+			struct savings_wish wish = {
+				.recompute = i % RECOMPUTE_KINDS, .moments = moments, .offload = i / RECOMPUTE_KINDS};
+			if (wish.offload && room.cards > 1)
+				continue;
 			RV_TRY(card_plan(&run, &room, &wish, &a, et));
 			wish.micro_batch = 1; /* the least, where nothing fits */
 			if (!a.fits)

@@ -85,6 +85,11 @@ static const struct rv_option own_options[] = {
 	 "Lab"},
 	{"moments", RV_OPT_CHOICE, FIELD(moments), 0, "fp32", 0, 0, MOMENTS_NAMES,
 	 "Adam's moments in fp32, or in 8 bits: 6 bytes less per parameter, about the same loss.", "Lab"},
+	{"offload", RV_OPT_CHOICE, FIELD(offload), 0, "no", 0, 0, OFFLOAD_NAMES,
+	 "With a GPU: weights in fp32 and moments in the computer's memory, and the optimizer's steps there. Without one "
+	 "it "
+	 "changes nothing.",
+	 "Lab"},
 	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Lab"),
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, PARALLEL_MAX_THREADS, NULL,
 	 "Threads inside a replica; part of what makes results bit-identical. 0: one for diloco, all cores for ddp.",
@@ -157,7 +162,8 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.eval_replicas = o->eval_replicas,
 		.savings = {.micro_batch = (int)o->micro_batch,
 					.recompute = (enum recompute)o->recompute,
-					.moments = (enum moments)o->moments},
+					.moments = (enum moments)o->moments,
+					.offload = o->offload},
 	};
 	(void)pace_parse_speeds(o->speeds, c.speeds, NULL);
 	(void)lines_parse(o->lines, c.lines, NULL);

@@ -25,6 +25,7 @@ struct train_options {
 	int recompute;       /* enum recompute */
 	int64_t micro_batch; /* 0: run.batch */
 	int moments;         /* enum moments */
+	int offload;         /* bool */
 	int short_of_memory; /* enum memory_short */
 	int on_record_gap, replicas_mode;
 	double drop_sync, move_owners;

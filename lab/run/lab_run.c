@@ -22,6 +22,7 @@ static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) 
 	uint32_t n_shards = c->run.data_hash[0] ? 1 : (uint32_t)c->run.data_shards;
 	const struct replica_options options = {.shard = lab_run_member(r, i) % n_shards,
 											.n_shards = n_shards,
+											.host_threads = c->threads,
 											.savings = c->savings_of ? c->savings_of[i] : c->savings,
 											.step_shards = c->method->averages ? 1 : c->workers,
 											.initial_theta = c->initial_theta};

@@ -59,7 +59,7 @@ static void set_shape(struct run_config *run, int heads) {
 
 enum rv_err card_largest(const struct card_room *room, int64_t sequences, struct card_answer *out,
 						 struct rv_errtext *et) {
-	const struct savings_wish any = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY};
+	const struct savings_wish any = SAVINGS_WISH_ANY;
 	struct run_config run;
 	int some = 0, none = MOST_HEADS + 1;
 	*out = (struct card_answer){.n_params = 0};

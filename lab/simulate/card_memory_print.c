@@ -60,7 +60,7 @@ static void print_savings_head(const struct card_room *room, const struct card_a
 	card_room_text(room, card);
 	printf("%s parameters in steps of %" PRId64 " x %" PRId64 " tokens on %s%s: the largest micro-batch of each "
 		   "combination of savings.\nWhat a worker takes by itself is marked.\n\n"
-		   "%-2s%-52s%12s%12s%10s%9s\n",
+		   "%-2s%-64s%12s%12s%10s%9s\n",
 		   rv_short_number((double)a->n_params, params), a->run.batch, a->run.context, card,
 		   room->cards > 1 ? " together" : "", "", "savings", "a card", "host", "B/param", "slower");
 }
@@ -72,7 +72,7 @@ enum rv_err card_print_savings(const struct card_room *room, const struct card_a
 		return print_json("card_savings", room, a, chosen, et);
 	if (first)
 		print_savings_head(room, a);
-	printf("%-2s%-52s%9.1f GB%9.1f GB%10.2f", chosen ? "*" : "", savings_or_none(&a->savings, savings),
+	printf("%-2s%-64s%9.1f GB%9.1f GB%10.2f", chosen ? "*" : "", savings_or_none(&a->savings, savings),
 		   GB_OF(a->device_bytes), GB_OF(a->host_bytes), a->vector_bytes_per_param);
 	if (a->fits)
 		printf("%7.0f %%\n", 100 * a->slower);

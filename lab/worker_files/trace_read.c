@@ -235,16 +235,19 @@ static bool take_name(const json_t *line, const char *key, const char *names, in
 static bool take_savings(const json_t *line, struct trace_event *e, struct trace_record *t) {
 	uint64_t micro_batch;
 	int recompute, moments;
+	const json_t *offload = json_object_get(line, "offload");
 	if (!take_count(line, "micro_batch", &micro_batch) || micro_batch > INT_MAX ||
 		!take_name(line, "recompute", RECOMPUTE_NAMES, &recompute) ||
-		!take_name(line, "moments", MOMENTS_NAMES, &moments))
+		!take_name(line, "moments", MOMENTS_NAMES, &moments) || !json_is_boolean(offload))
 		return false;
 	const bool is_first = !t->has_savings;
 	t->savings_changed =
-		t->savings_changed || (!is_first && ((int)t->recompute != recompute || (int)t->moments != moments));
+		t->savings_changed || (!is_first && ((int)t->recompute != recompute || (int)t->moments != moments ||
+											 t->offload != json_is_true(offload)));
 	t->has_savings = true;
 	t->recompute = is_first ? (enum recompute)recompute : t->recompute;
 	t->moments = is_first ? (enum moments)moments : t->moments;
+	t->offload = is_first ? json_is_true(offload) : t->offload;
 	e->micro_batch = (int)micro_batch;
 	return true;
 }

@@ -50,7 +50,8 @@ struct trace_record {
 	bool has_savings; /* there was a start, of: */
 	enum recompute recompute;
 	enum moments moments;
-	bool savings_changed; /* recompute or moments were others than the first process's */
+	bool offload;
+	bool savings_changed; /* recompute, moments or offload were others than the first process's */
 	struct trace_event *events;
 	int n;
 };

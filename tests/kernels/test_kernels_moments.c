@@ -137,16 +137,17 @@ static void test_every_instruction_set_has_the_same_codes(void **state) {
 		check_isa(names[i]);
 }
 
-/* A slice of a vector is updated as it is in the whole. */
+/* A slice is updated as it is in the whole, with moments of its own or within those of all. */
 static void slices_body(struct backend *ref, struct backend *cpu, const void *ctx) {
 	enum { N = 5 * MOMENTS_BLOCK + 77, CUT = 2 * MOMENTS_BLOCK };
 	(void)ref;
 	(void)ctx;
-	float *p[2] = {random_floats(N, 1, 1), random_floats(N, 1, 1)}, *g = random_floats(N, 2, 1);
-	float *whole[2], *parts[2][2];
+	float *p[3] = {random_floats(N, 1, 1), random_floats(N, 1, 1), random_floats(N, 1, 1)};
+	float *g = random_floats(N, 2, 1), *whole[2], *within[2], *parts[2][2];
 	const size_t sizes[2] = {CUT, N - CUT};
 	for (int k = 0; k < 2; k++) {
 		whole[k] = zero_floats(moments_bytes(MOMENTS_INT8, N) / sizeof(float));
+		within[k] = zero_floats(moments_bytes(MOMENTS_INT8, N) / sizeof(float));
 		for (int i = 0; i < 2; i++)
 			parts[i][k] = zero_floats(moments_bytes(MOMENTS_INT8, sizes[i]) / sizeof(float));
 	}
@@ -154,15 +155,25 @@ static void slices_body(struct backend *ref, struct backend *cpu, const void *ct
 		const struct adamw_params a = {0.01f, 0.9f, 0.999f, 1e-8f, 0.1f, 0.5f, step};
 		const struct decay_span all[] = {{0, 700, true}, {700, N, false}}, low[] = {{0, CUT, true}},
 								high[] = {{0, 700 - CUT, true}, {700 - CUT, N - CUT, false}};
-		cpu->ops->adamw8(cpu, p[0], g, whole[0], whole[1], all, 2, &a, 3 * MOMENTS_BLOCK);
-		cpu->ops->adamw8(cpu, p[1], g, parts[0][0], parts[0][1], low, 1, &a, 3 * MOMENTS_BLOCK);
-		cpu->ops->adamw8(cpu, p[1] + CUT, g + CUT, parts[1][0], parts[1][1], high, 2, &a, 3 * MOMENTS_BLOCK + CUT);
+		cpu->ops->adamw8(cpu, p[0], g, whole[0], whole[1], all, 2, &a, (struct moments_place){N, 0, 3 * MOMENTS_BLOCK});
+		cpu->ops->adamw8(cpu, p[1], g, parts[0][0], parts[0][1], low, 1, &a,
+						 (struct moments_place){CUT, 0, 3 * MOMENTS_BLOCK});
+		cpu->ops->adamw8(cpu, p[1] + CUT, g + CUT, parts[1][0], parts[1][1], high, 2, &a,
+						 (struct moments_place){N - CUT, 0, 3 * MOMENTS_BLOCK + CUT});
+		cpu->ops->adamw8(cpu, p[2], g, within[0], within[1], low, 1, &a,
+						 (struct moments_place){N, 0, 3 * MOMENTS_BLOCK});
+		cpu->ops->adamw8(cpu, p[2] + CUT, g + CUT, within[0], within[1], high, 2, &a,
+						 (struct moments_place){N, CUT, 3 * MOMENTS_BLOCK + CUT});
+		check_same("p", p[2], p[0], N);
 		check_same("p", p[1], p[0], N);
 	}
 	assert_memory_equal(whole[0], parts[0][0], CUT);
+	free(p[2]);
 	for (int k = 0; k < 2; k++) {
+		assert_memory_equal(whole[k], within[k], moments_bytes(MOMENTS_INT8, N));
 		free(p[k]);
 		free(whole[k]);
+		free(within[k]);
 		free(parts[0][k]);
 		free(parts[1][k]);
 	}
@@ -193,7 +204,7 @@ static void long_body(struct backend *ref, struct backend *cpu, const void *ctx)
 			if (k == 0)
 				cpu->ops->adamw(cpu, p[0], g, m, v, &span, 1, &a);
 			else
-				cpu->ops->adamw8(cpu, p[1], g, m8, v8, &span, 1, &a, 0);
+				cpu->ops->adamw8(cpu, p[1], g, m8, v8, &span, 1, &a, (struct moments_place){N, 0, 0});
 		}
 		free(noise);
 		free(g);

@@ -179,7 +179,7 @@ static void test_memory_of_cards(void **state) {
 	}
 	check("--memory --gpu 24GB --model gpt2-1.5b", 0, "\"event\":\"card_savings\"");
 	int chosen = 0;
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < 16; i++) {
 		json_t *line = json_line(i);
 		const bool fits = json_is_true(json_object_get(line, "fits"));
 		assert_true(fits == (number(line, "device_bytes") <= 24e9));
@@ -187,6 +187,8 @@ static void test_memory_of_cards(void **state) {
 		json_decref(line);
 	}
 	assert_int_equal(chosen, 1);
+	check("--memory --gpu 12GB --model gpt2-1.5b", 0, "--offload yes\"");
+	check("--memory --gpu 24GB --gpus 2 --model gpt2-1.5b --format text", 0, "2 x 24 GB");
 	check("--memory --gpu 4GB --model gpt2-1.5b --format text", 0, "No combination fits.");
 	check("--memory --gpu 24GB --host 16GB --model gpt2-1.5b --format text", 0, "No combination fits.");
 	check("--gpu 24GB", 2, "gpu belongs to --memory");

@@ -114,25 +114,29 @@ struct variant {
 	int batch, accum, devices, shards;
 	int micro_batch;
 	enum moments moments;
+	bool offload;
 };
 
 /* Micro-batches of one size and of two (three sequences in batches of two), on one device and on
  * two, whose shares are not the same. */
 static const struct variant variants[] = {
-	{"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 3, 1, 1, 0, MOMENTS_FP32},
-	{"llama", "bf16", "adamw", RECOMPUTE_NONE, 3, 1, 1, 1, 0, MOMENTS_FP32},
-	{"llama", "fp32", "muon", RECOMPUTE_BLOCK, 2, 2, 1, 1, 0, MOMENTS_FP32},
-	{"gpt2", "bf16", "muon", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 2, 1, 0, MOMENTS_FP32},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_GELU, 2, 3, 1, 1, 5, MOMENTS_INT8},
-	{"llama", "bf16", "adamw", RECOMPUTE_NORMS, 4, 1, 2, 1, 1, MOMENTS_INT8},
-	{"gpt2", "fp32", "sgd", RECOMPUTE_NONE, 3, 1, 2, 1, 0, MOMENTS_FP32},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 1, 1, 3, 0, MOMENTS_FP32},
+	{"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32, false},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 3, 1, 1, 0, MOMENTS_FP32, false},
+	{"llama", "bf16", "adamw", RECOMPUTE_NONE, 3, 1, 1, 1, 0, MOMENTS_FP32, false},
+	{"llama", "fp32", "muon", RECOMPUTE_BLOCK, 2, 2, 1, 1, 0, MOMENTS_FP32, false},
+	{"gpt2", "bf16", "muon", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32, false},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 2, 1, 0, MOMENTS_FP32, false},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_GELU, 2, 3, 1, 1, 5, MOMENTS_INT8, false},
+	{"llama", "bf16", "adamw", RECOMPUTE_NORMS, 4, 1, 2, 1, 1, MOMENTS_INT8, false},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 1, 1, 0, MOMENTS_FP32, true},
+	{"llama", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 1, 1, 1, 1, MOMENTS_INT8, true},
+	{"gpt2", "fp32", "sgd", RECOMPUTE_NONE, 3, 1, 2, 1, 0, MOMENTS_FP32, false},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 1, 1, 3, 0, MOMENTS_FP32, false},
 };
 
 static struct savings savings_of(const struct variant *v) {
-	return (struct savings){.micro_batch = v->micro_batch, .recompute = v->recompute, .moments = v->moments};
+	return (struct savings){
+		.micro_batch = v->micro_batch, .recompute = v->recompute, .moments = v->moments, .offload = v->offload};
 }
 
 static struct run_config variant_config(const struct variant *v) {
@@ -225,7 +229,8 @@ static void test_a_replica_takes_what_is_planned(void **state) {
 		const struct emu_counters after = emu_count();
 		assert_int_equal(after.device_bytes - before.device_bytes,
 						 (memory_plan_device(&p) - libraries) * (size_t)v->devices);
-		assert_int_equal(after.pinned_bytes - before.pinned_bytes, pinned * (size_t)v->devices);
+		const size_t weights = v->offload ? replica_n_params(g.replica) * sizeof(float) : 0;
+		assert_int_equal(after.pinned_bytes - before.pinned_bytes, pinned * (size_t)v->devices + weights);
 		assert_true(memory_plan_least_device(&p) < memory_plan_device(&p));
 		gpu_release(&g);
 	}
@@ -311,7 +316,7 @@ static size_t least_of_steps(struct run_config cfg, const struct variant *v, lon
 /* A batch that a refusal names is the largest whose steps fit beside the rest. */
 static void test_a_refusal_names_a_batch_that_fits(void **state) {
 	(void)state;
-	const struct variant v = {"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 8, 1, 1, 1, 0, MOMENTS_FP32};
+	const struct variant v = {"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 8, 1, 1, 1, 0, MOMENTS_FP32, false};
 	struct run_config cfg = variant_config(&v);
 	cfg.context = 64;
 	cfg.vocab = 4096; /* what the backend takes is most of it */
@@ -361,7 +366,7 @@ static void test_scarce_memory_means_chunks_of_logits(void **state) {
 	print_message("skipped: minutes of emulated attention under AddressSanitizer\n");
 	skip();
 #endif
-	const struct variant v = {"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 8, 1, 1, 1, 0, MOMENTS_FP32};
+	const struct variant v = {"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 8, 1, 1, 1, 0, MOMENTS_FP32, false};
 	struct run_config cfg = variant_config(&v);
 	cfg.context = 64; /* 512 tokens: two tiles */
 	const struct replica_options o = options_of(&cfg, &v);

@@ -372,7 +372,7 @@ static void test_savings_follow_the_memory(void **state) {
 	cfg.context = 256;
 	cfg.batch = 8;
 	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
-	const struct savings_wish any = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY};
+	const struct savings_wish any = SAVINGS_WISH_ANY;
 	struct savings chosen, least = {.micro_batch = 1, .recompute = RECOMPUTE_BLOCK, .moments = MOMENTS_INT8};
 	size_t last = SIZE_MAX;
 	double last_cost = -1;
@@ -404,6 +404,42 @@ static void test_savings_follow_the_memory(void **state) {
 	assert_true(chosen.micro_batch == 3 && chosen.recompute == RECOMPUTE_GELU && chosen.moments == MOMENTS_FP32);
 	(void)rv_options_set(run_config_options, &cfg, "inner", "muon", NULL); /* has no moments of 8 bits */
 	assert_false(savings_choose(&q, &any, &(struct memory_room){.device = SIZE_MAX, .host = few}, &chosen));
+}
+
+/* Weights and moments leave a card where nothing else makes the model fit, and only a card. */
+static void test_offload_is_the_last_to_be_chosen(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	struct savings chosen;
+	const struct savings_wish any = SAVINGS_WISH_ANY;
+	cfg.n_layer = 12;
+	cfg.n_embd = 1024;
+	cfg.n_head = 8;
+	cfg.dtype = RUN_DTYPE_BF16;
+	struct device_choice device = {.backend = "cuda", .n = 1};
+	struct memory_request q = {.run = &cfg, .device = &device, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	q.savings = (struct savings){.micro_batch = 1, .recompute = RECOMPUTE_BLOCK, .moments = MOMENTS_INT8};
+	const struct memory_plan on_card = plan_of(&q);
+	q.savings.offload = true;
+	const struct memory_plan off = plan_of(&q);
+	assert_true(off.offloaded > 0 && off.moments == 0 && on_card.offloaded == 0);
+	assert_true(memory_plan_device(&off) + 5 * off.n_params < memory_plan_device(&on_card));
+	struct memory_room room = {.device = memory_plan_least_device(&on_card) + MEMORY_DEVICE_OVERHEAD_BYTES,
+							   .host = SIZE_MAX};
+	assert_true(savings_choose(&q, &any, &room, &chosen));
+	assert_false(chosen.offload);
+	room.device--;
+	assert_true(savings_choose(&q, &any, &room, &chosen));
+	assert_true(chosen.offload);
+	const struct savings_wish none = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY, .offload = 0};
+	assert_false(savings_choose(&q, &none, &room, &chosen));
+	cfg.dtype = RUN_DTYPE_FP32;
+	assert_false(memory_can_offload(&q));
+	cfg.dtype = RUN_DTYPE_BF16;
+	device.n = 2;
+	assert_false(memory_can_offload(&q));
+	device = cpu;
+	assert_false(memory_can_offload(&q));
 }
 
 static void test_savings_as_options(void **state) {
@@ -516,6 +552,7 @@ int main(int argc, char **argv) {
 		cmocka_unit_test(test_the_largest_micro_batch_is_advised),
 		cmocka_unit_test(test_a_machine_that_is_too_small),
 		cmocka_unit_test(test_savings_follow_the_memory),
+		cmocka_unit_test(test_offload_is_the_last_to_be_chosen),
 		cmocka_unit_test(test_savings_as_options),
 		cmocka_unit_test(test_short_of_memory),
 		cmocka_unit_test(test_a_capped_room),

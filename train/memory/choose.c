@@ -48,8 +48,8 @@ static int evenly(const struct memory_request *q, int most) {
 	return (batch + parts - 1) / parts;
 }
 
-static void try(struct search *s, enum recompute recompute, enum moments moments) {
-	s->q.savings = (struct savings){.recompute = recompute, .moments = moments};
+static void try(struct search *s, struct savings with) {
+	s->q.savings = with;
 	const int most = largest_micro_batch(s);
 	if (most == 0)
 		return;
@@ -59,11 +59,16 @@ static void try(struct search *s, enum recompute recompute, enum moments moments
 	struct memory_plan plan;
 	if (memory_plan_make(&s->q, &plan, NULL) != RV_OK)
 		return;
-	const double cost = memory_cost(&s->q, plan.n_params) + (moments == MOMENTS_INT8 ? moments8_least_gain : 0);
+	const double cost = memory_cost(&s->q, plan.n_params) + (with.moments == MOMENTS_INT8 ? moments8_least_gain : 0);
 	if (cost < s->best_cost) {
 		s->best = s->q.savings;
 		s->best_cost = cost;
 	}
+}
+
+/* Returns true if a wish is for that value, or for any and the value is possible. */
+static bool takes(int wish, int value, bool possible) {
+	return wish == value || (wish == SAVINGS_ANY && possible);
 }
 
 static bool search_in(struct search *s) {
@@ -71,13 +76,14 @@ static bool search_in(struct search *s) {
 	const bool has_moments8 = inner_registry[s->q.run->inner]->has_moments8;
 	s->best_cost = INFINITY;
 	for (int moments = MOMENTS_FP32; moments <= MOMENTS_INT8; moments++)
-		for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_BLOCK; recompute++) {
-			const bool wanted =
-				(w->recompute == SAVINGS_ANY || w->recompute == recompute) &&
-				(w->moments == moments || (w->moments == SAVINGS_ANY && (moments == MOMENTS_FP32 || has_moments8)));
-			if (wanted)
-				try(s, (enum recompute)recompute, (enum moments)moments);
-		}
+		for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_BLOCK; recompute++)
+			for (int offload = 0; offload <= 1; offload++)
+				if (takes(w->recompute, recompute, true) &&
+					takes(w->moments, moments, moments == MOMENTS_FP32 || has_moments8) &&
+					takes(w->offload, offload, !offload || memory_can_offload(&s->q)))
+					try(s, (struct savings){.recompute = (enum recompute)recompute,
+											.moments = (enum moments)moments,
+											.offload = offload});
 	return s->best_cost < INFINITY;
 }
 
@@ -85,7 +91,8 @@ static bool search_in(struct search *s) {
 static struct savings least_of(const struct savings_wish *wish) {
 	return (struct savings){.micro_batch = wish->micro_batch,
 							.recompute = wish->recompute == SAVINGS_ANY ? RECOMPUTE_NONE : wish->recompute,
-							.moments = wish->moments == SAVINGS_ANY ? MOMENTS_FP32 : wish->moments};
+							.moments = wish->moments == SAVINGS_ANY ? MOMENTS_FP32 : wish->moments,
+							.offload = wish->offload == 1};
 }
 
 /* Savings change the last bits, or more: where there is room without them, none is made, however
@@ -114,6 +121,7 @@ void savings_text(const struct savings *s, char *out, size_t cap) {
 	if (s->micro_batch > 0)
 		(void)snprintf(micro, sizeof micro, " --micro-batch %d", s->micro_batch);
 	char all[128];
-	(void)snprintf(all, sizeof all, "%s%s%s", recompute, micro, s->moments == MOMENTS_INT8 ? " --moments int8" : "");
+	(void)snprintf(all, sizeof all, "%s%s%s%s", recompute, micro, s->moments == MOMENTS_INT8 ? " --moments int8" : "",
+				   s->offload ? " --offload yes" : "");
 	(void)snprintf(out, cap, "%s", all[0] ? all + 1 : "");
 }

@@ -9,8 +9,12 @@ struct savings_wish {
 	int micro_batch; /* 0: any, up to the run's batch */
 	int recompute;   /* enum recompute; SAVINGS_ANY */
 	int moments;     /* enum moments; SAVINGS_ANY */
+	int offload;     /* bool; SAVINGS_ANY */
 };
 enum { SAVINGS_ANY = -1 };
+/* A wish that leaves everything open. */
+#define SAVINGS_WISH_ANY                                                                                               \
+	((struct savings_wish){.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY, .offload = SAVINGS_ANY})
 
 /* Chooses no savings if training fits the room without swap and without them: they change the last
  * bits of results. Otherwise chooses those with the fastest step (memory_cost) whose plan fits

@@ -12,12 +12,24 @@ struct speed {
 };
 static const struct speed gpu = {70e12, 900e9, 2 * 2 + 8}, processor = {0.6e12, 38e9, 2 * 4 + 8};
 
+static const double bus_bytes = 12e9; /* a second, each way: half of PCIe 4 x16 */
+
 /* Bytes per parameter that AdamW moves, with moments of each kind. */
 static const double adamw_bytes[] = {[MOMENTS_FP32] = 28, [MOMENTS_INT8] = 16};
 /* What is computed again, as a share of the forward and backward pass: by operations for GELU and
  * norms, a third for blocks (docs/benchmarks.md). */
 static const double again[] = {
 	[RECOMPUTE_NONE] = 0, [RECOMPUTE_GELU] = 0.01, [RECOMPUTE_NORMS] = 0.02, [RECOMPUTE_BLOCK] = 0.33};
+
+/* Returns the seconds of an optimizer's step over n_params: where the moments are. Offloaded, the
+ * bus carries gradients and weights at the same time. */
+static double adamw_seconds(const struct memory_request *q, const struct speed *s, double n) {
+	const double bytes = adamw_bytes[q->savings.moments];
+	const double on_host = bytes / processor.bytes, on_bus = 4 / bus_bytes;
+	if (!q->savings.offload || !memory_can_offload(q))
+		return n * bytes / s->bytes;
+	return n * (on_host > on_bus ? on_host : on_bus);
+}
 
 double memory_step_seconds(const struct memory_request *q, size_t n_params) {
 	const struct speed *s = strcmp(q->device->backend, "cuda") == 0 ? &gpu : &processor;
@@ -26,7 +38,7 @@ double memory_step_seconds(const struct memory_request *q, size_t n_params) {
 	const double n = (double)n_params, batches = (double)((sequences + micro - 1) / micro);
 	const double tokens = (double)sequences * (double)q->run->context;
 	const double compute = 6 * n * tokens / s->flops * (1 + again[q->savings.recompute]);
-	return compute + batches * n * s->micro_bytes / s->bytes + n * adamw_bytes[q->savings.moments] / s->bytes;
+	return compute + batches * n * s->micro_bytes / s->bytes + adamw_seconds(q, s, n);
 }
 
 double memory_cost(const struct memory_request *q, size_t n_params) {

@@ -91,7 +91,7 @@ static bool shorter_values(struct trial *t, char out[CHANGE_BYTES]) {
 
 /* Tries savings, those that cost least time first. */
 static bool savings(struct trial *t, char out[CHANGE_BYTES]) {
-	const struct savings_wish any = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY};
+	const struct savings_wish any = SAVINGS_WISH_ANY;
 	if (t->q.role == MEMORY_FORWARD || !savings_choose(&t->q, &any, t->room, &t->q.savings))
 		return false;
 	savings_text(&t->q.savings, out, CHANGE_BYTES);
@@ -111,7 +111,7 @@ static bool fewer_workers(struct trial *t, char out[CHANGE_BYTES]) {
 static bool more_devices(struct trial *t, char out[CHANGE_BYTES]) {
 	for (t->device.n *= 2; t->device.n <= DEVICE_MAX; t->device.n *= 2) {
 		char with[CHANGE_BYTES / 2];
-		const struct savings_wish any = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY};
+		const struct savings_wish any = SAVINGS_WISH_ANY;
 		const bool found = savings_choose(&t->q, &any, t->room, &t->q.savings);
 		savings_text(&t->q.savings, with, sizeof with);
 		(void)snprintf(out, CHANGE_BYTES, "%s%son %d such devices", with, with[0] ? " " : "", t->device.n);

@@ -36,6 +36,7 @@ struct plan_input {
 	size_t inner_floats; /* floats of its scratch */
 	struct step_bounds step;
 	struct fragment_layers layers;
+	bool offload; /* weights and moments are in the host's memory */
 };
 
 static enum rv_err resolve(const struct memory_request *q, struct plan_input *in, struct rv_errtext *et) {
@@ -43,6 +44,7 @@ static enum rv_err resolve(const struct memory_request *q, struct plan_input *in
 	struct model_layout layout;
 	*in = (struct plan_input){.q = q, .micro_batch = savings_micro_batch(&q->savings, q->run)};
 	in->tokens = (size_t)in->micro_batch * (size_t)q->run->context;
+	in->offload = q->savings.offload && memory_can_offload(q);
 	in->family = model_family(q->run);
 	in->inner = inner_registry[q->run->inner];
 	RV_TRY(model_layout_init(&layout, in->family, &shape, &in->shape, et));
@@ -57,6 +59,7 @@ static enum rv_err resolve(const struct memory_request *q, struct plan_input *in
 													.devices = q->device->n,
 													.shards = q->step_shards ? q->step_shards : 1,
 													.micro_batch = in->micro_batch,
+													.offload = in->offload,
 													.forward_only = q->role == MEMORY_FORWARD});
 	model_layout_release(&layout);
 	return RV_OK;
@@ -116,6 +119,24 @@ static size_t saved_bytes(const struct plan_input *in) {
 	return vectors(in, 1) + 2 * moments_bytes(in->q->savings.moments, in->n);
 }
 
+bool memory_can_offload(const struct memory_request *q) {
+	return !is_host(q->device) && q->device->n == 1 && act_of(q) != DTYPE_F32 && q->role != MEMORY_FORWARD &&
+		   !inner_registry[q->run->inner]->whole_matrices;
+}
+
+/* Plans weights, gradients and moments of k parts, which are in `replicas`. */
+static void plan_vectors(const struct plan_input *in, enum dtype act, int replicas, int k, struct memory_plan *p) {
+	const bool forward = in->q->role == MEMORY_FORWARD;
+	const size_t weights = (size_t)k * block(vectors(in, 1)), moments = forward ? 0 : moments_of(in, replicas);
+	const size_t slices = weights / (size_t)in->q->device->n; /* each device holds a slice */
+	const size_t scratch = (size_t)k * block(in->inner_floats * sizeof(float));
+	const size_t copies = act == DTYPE_F32 ? 0 : (size_t)k * block(in->n * dtype_bytes(act));
+	p->parameters = copies + (in->offload ? 0 : weights);
+	p->gradients = forward ? 0 : weights;
+	p->moments = (in->offload ? 0 : moments) + (forward ? 0 : (in->q->run->prox_mu > 0 ? slices : 0) + scratch);
+	p->offloaded = in->offload ? weights + moments : 0;
+}
+
 static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p, struct rv_errtext *et) {
 	const struct memory_request *q = in->q;
 	const bool forward = q->role == MEMORY_FORWARD;
@@ -126,18 +147,13 @@ static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p
 	size_t activations;
 	RV_TRY(model_activation_bytes(in->family, &in->shape, &options, act, &activations, et));
 	p->n_params = in->n;
-	p->parameters = (size_t)k * block(vectors(in, 1));
-	p->gradients = forward ? 0 : p->parameters;
-	const size_t slices = p->parameters / (size_t)q->device->n; /* each device holds a slice */
-	const size_t scratch = (size_t)k * block(in->inner_floats * sizeof(float));
-	p->moments = forward ? 0 : moments_of(in, replicas) + (q->run->prox_mu > 0 ? slices : 0) + scratch;
-	if (act != DTYPE_F32)
-		p->parameters += (size_t)k * block(in->n * dtype_bytes(act));
+	plan_vectors(in, act, replicas, k, p);
 	p->devices = q->device->n;
 	p->on_device = !is_host(q->device);
 	p->activations = (size_t)k * block(activations);
 	p->cache = forward ? model_cache_elems(&in->shape) * dtype_bytes(act) : 0;
-	p->host = (size_t)k * (3 * in->tokens * sizeof(float) + (is_host(q->device) ? 0 : vectors(in, 1)));
+	const size_t mirror = is_host(q->device) || in->offload ? 0 : vectors(in, 1);
+	p->host = (size_t)k * (3 * in->tokens * sizeof(float) + mirror);
 	return plan_workspace(in, act, (size_t)k, p, et);
 }
 
@@ -222,6 +238,7 @@ static const struct entry {
 	{"copies", offsetof(struct memory_plan, copies)},
 	{"cache", offsetof(struct memory_plan, cache)},
 	{"workspace", offsetof(struct memory_plan, workspace)},
+	{"offloaded", offsetof(struct memory_plan, offloaded)},
 	{"host", offsetof(struct memory_plan, host)},
 	{"data", offsetof(struct memory_plan, data)},
 	{"program", offsetof(struct memory_plan, program)},

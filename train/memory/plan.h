@@ -50,11 +50,15 @@ struct memory_plan {
 	size_t workspace;        /* backends' memory besides vectors, as step_memory counts */
 	size_t spare;            /* part of workspace that steps can do without */
 	struct step_memory step; /* workspace of one device of one replica */
+	size_t offloaded;        /* in the host's memory: weights in fp32 and moments (savings.offload) */
 	size_t host;             /* batches and losses, and a mirror of weights in device memory */
 	size_t data;             /* mapped files' pages that a run of this length touches */
 	size_t program;          /* code, libraries, threads */
 };
 
+/* Returns true if savings.offload changes something: one GPU, products in bf16, an optimizer
+ * without products. */
+bool memory_can_offload(const struct memory_request *q);
 /* Computes the plan. Returns RV_E_NOTFOUND (no such family, codec or outer optimizer), RV_E_RANGE
  * (an impossible shape) or RV_E_NOMEM. */
 enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan *out, struct rv_errtext *et);

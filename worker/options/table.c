@@ -107,6 +107,10 @@ const struct rv_option worker_options_table[] = {
 	 "Adam's moments. int8: in 8 bits, 6 bytes less per parameter, with about the same loss. auto: int8 where memory "
 	 "needs it.",
 	 "Computing"},
+	{"offload", RV_OPT_CHOICE, FIELD(offload), 0, "auto", 0, 0, "auto|" OFFLOAD_NAMES,
+	 "With a GPU: weights in fp32 and moments in the computer's memory, where its processors make the optimizer's "
+	 "steps; 6 bytes per parameter stay on the card. auto: where memory needs it.",
+	 "Computing"},
 	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Computing"),
 	INT_OPT("eval-every", eval_every, EVAL_EVERY_DEFAULT, EVAL_EVERY_CHOSEN, 1000000, "Computing",
 			"Rounds between measurements of the held-out loss, by the first participant; it also measures at the end. "

@@ -29,8 +29,10 @@ static struct memory_room room_of(const struct session *s, const struct device_c
 
 /* Returns what the options fix: 0 is auto, and the values are one more than the enums'. */
 static struct savings_wish wish_of(const struct worker_options *o) {
-	return (struct savings_wish){
-		.micro_batch = (int)o->micro_batch, .recompute = o->recompute - 1, .moments = o->moments - 1};
+	return (struct savings_wish){.micro_batch = (int)o->micro_batch,
+								 .recompute = o->recompute - 1,
+								 .moments = o->moments - 1,
+								 .offload = o->offload - 1};
 }
 
 void session_choose_savings_within(const struct session *s, const struct device_choice *device,
@@ -57,6 +59,7 @@ static void log_savings(const struct session *s, const struct trainer_config *c,
 	chosen.micro_batch = o->micro_batch ? 0 : chosen.micro_batch;
 	chosen.recompute = o->recompute ? RECOMPUTE_NONE : chosen.recompute;
 	chosen.moments = o->moments ? MOMENTS_FP32 : chosen.moments;
+	chosen.offload = !o->offload && chosen.offload;
 	savings_text(&chosen, text, sizeof text);
 	if (!text[0])
 		return;

@@ -41,6 +41,7 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 	const struct replica_options replica = {.shard = cfg->shard,
 											.n_shards = run->data_hash[0] ? 1 : (uint32_t)run->data_shards,
 											.savings = cfg->savings,
+											.host_threads = cfg->threads,
 											.initial_theta = cfg->initial_theta};
 	RV_TRY(replica_new_on(run, t->data, &replica, &t->devices, &t->replica, et));
 	replica_watch(t->replica, &t->ending);

@@ -12,7 +12,8 @@ enum {
 	NORM_PARTIALS = 1024,
 	NORM_PARTIAL_ROWS = 8,
 	COLUMN_SLABS = 64,
-	COLUMN_SLAB_ROWS = 64
+	COLUMN_SLAB_ROWS = 64,
+	VECTOR_ALIGN_FLOATS = 16 /* of the copy of a vector of weights: 64 bytes */
 };
 
 static size_t larger(size_t a, size_t b) {
@@ -89,6 +90,10 @@ size_t cuda_spans_bytes(int n_spans) {
 	return (size_t)n_spans * (sizeof(size_t) + 1); /* ends, then whether they decay */
 }
 
+size_t cuda_vector_floats(size_t n) {
+	return (n + VECTOR_ALIGN_FLOATS - 1) / VECTOR_ALIGN_FLOATS * VECTOR_ALIGN_FLOATS;
+}
+
 size_t cuda_input_words(size_t n) {
 	return n + (2 * n + 1) + n + 1;
 }
@@ -136,11 +141,13 @@ void cuda_count_step_memory(enum dtype act, const struct step_bounds *s, size_t 
 	const size_t sums = cuda_partials_bytes(s) + cuda_rows_bytes(s), stages = CUDA_STAGES * cuda_stage_bytes(s);
 	const size_t input = cuda_micro_bytes(tokens_of(s), s->losses) + stages;
 	const size_t products = workspace_bytes + 2 * cuda_operand_bytes(act, s);
-	*out = (struct step_memory){.pinned_bytes = cuda_micro_pinned_bytes(tokens_of(s), s->losses) + stages};
+	*out = (struct step_memory){.pinned_bytes = cuda_micro_pinned_bytes(tokens_of(s), s->losses) + stages +
+												FETCHES * s->fetched * sizeof(float)};
 	step_memory_add(out, "logits", cuda_logits_bytes(act, s, CUDA_LOGITS_CHUNK_BYTES), cuda_least_logits_bytes(act, s));
 	step_memory_add(out, "products", products, products);
 	step_memory_add(out, "trials", trial_bytes(s), 0);
 	step_memory_add(out, "attention", attention_bytes(act, s), 0);
 	step_memory_add(out, "partial sums", sums, sums);
 	step_memory_add(out, "input and losses", input, input);
+	step_memory_add(out, "vectors", s->vectors * sizeof(float), s->vectors * sizeof(float));
 }

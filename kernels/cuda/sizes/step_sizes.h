@@ -37,6 +37,8 @@ size_t cuda_least_logits_bytes(enum dtype act, const struct step_bounds *s);
 
 /* Returns the bytes of adamw's spans on their way to the device. */
 size_t cuda_spans_bytes(int n_spans);
+/* Returns the floats that the copy of a vector of n weights takes. */
+size_t cuda_vector_floats(size_t n);
 /* Returns the words of an input of n tokens: tokens, their order, targets, grad_scale. The losses
  * are behind them, on the device only. */
 size_t cuda_input_words(size_t n);

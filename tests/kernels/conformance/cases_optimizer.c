@@ -41,7 +41,7 @@ static void adamw8(struct duo *d, int size) {
 		const struct adamw_params a = {lr, 0.9f, 0.95f, 1e-8f, 0.1f, 0.5f, step};
 		ON_BOTH(d, s, "adamw8")
 		s.be->ops->adamw8(s.be, duo_f32(s, p), duo_f32(s, g), duo_f32(s, m), duo_f32(s, v), spans, COUNT(spans), &a,
-						  FIRST);
+						  (struct moments_place){n, 0, FIRST});
 		if (step == 1)
 			duo_check(d, p, TOL_ELEMENTWISE * 2);
 	}
