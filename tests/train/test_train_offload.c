@@ -1,5 +1,5 @@
-/* test_train_offload.c: weights and moments in the host's memory, on the emulated GPU: its gradients
- * are those of a replica without, its steps the processor's AdamW, to the bit; states are exchanged
+/* test_train_offload.c: weights and moments in the host's memory, on the emulated GPU: gradients
+ * are those of a replica without, steps the processor's AdamW, to the bit; states are exchanged
  * between both, and evaluations leave the weights as they are. */
 #include "tests/train/train_fixture.h"
 
