@@ -58,6 +58,14 @@ bool run_config_is_audited(const struct run_config *c) {
 	return c->audit_chunks > 0 && c->mean_feedback == 0 && !(merge_facts[c->merge].facts & MERGE_CENTERS);
 }
 
+bool run_config_is_scored(const struct run_config *c) {
+	return c->audit_training > 0 && c->data_hash[0];
+}
+
+bool run_config_keeps_contributions(const struct run_config *c) {
+	return run_config_is_audited(c) || run_config_is_scored(c);
+}
+
 int64_t run_config_overlap(const struct run_config *c) {
 	return run_config_is_late(c) ? c->steps_per_round : c->overlap_steps;
 }

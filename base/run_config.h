@@ -84,10 +84,11 @@ struct run_config {
 	int64_t slow_deadline_ms; /* of an exchange, but for SLOW_WAIT (base/slow_lines.h); 0: from the lines */
 	int slow_codec;           /* SLOW_COARSER, enum mean_codec_choice: auto: those coarser than `codec` */
 	/* strangers */
-	int64_t audit_chunks; /* of each round's average that auditors merge again; 0: none */
-	int64_t audit_window; /* rounds within which an audit ends, and for which contributions are kept */
-	int64_t probation;    /* committed rounds after which a member has its full weight; 0: at once */
-	bool audit_rollback;  /* a lie that is proven takes the run back to before it, within the window */
+	int64_t audit_chunks;  /* of each round's average that auditors merge again; 0: none */
+	int64_t audit_window;  /* rounds within which an audit ends, and for which contributions are kept */
+	int64_t probation;     /* committed rounds after which a member has its full weight; 0: at once */
+	double audit_training; /* share of the roster's compute that scores contributions; 0: none */
+	bool audit_rollback;   /* a lie that is proven takes the run back to before it, within the window */
 };
 
 /* The option table of a run; also the order of its canonical text. Ended by name == NULL. */
@@ -118,6 +119,11 @@ enum rv_err run_config_check_leases(const struct run_config *c, struct rv_errtex
  * means (mean_feedback), which no other could merge again, and the rule starts from no earlier
  * mean (merge = centered). */
 bool run_config_is_audited(const struct run_config *c);
+/* Returns true if training is audited: audit_training is not 0, and sequences are leased to members
+ * (data_hash), so that auditors know what each has read. */
+bool run_config_is_scored(const struct run_config *c);
+/* Returns true if members keep their contributions for auditors: either of these. */
+bool run_config_keeps_contributions(const struct run_config *c);
 /* Returns how many inner steps of the next round come before a round's outer step: overlap_steps,
  * or all of them. */
 int64_t run_config_overlap(const struct run_config *c);

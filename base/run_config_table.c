@@ -234,12 +234,18 @@ const struct rv_option run_config_options[] = {
 			"when the round was over: an owner that lies is caught, named and banned. 0: none. Needs four workers, and "
 			"rosters of up to row-size."),
 	INT_OPT("audit-window", audit_window, "4", 1, 15, "Strangers",
-			"audit-chunks: rounds within which an audit ends. Each worker keeps its contributions to so many on its "
+			"audit-chunks, audit-training: rounds within which an audit ends. Each worker keeps its contributions to "
+			"so many on its "
 			"disk."),
 	{"audit-rollback", RV_OPT_BOOL, FIELD(audit_rollback), 0, "false", 0, 0, NULL,
 	 "audit-chunks: an average that is proven wrong takes the run back to before its round, within audit-window; "
 	 "else the operator decides.",
 	 "Strangers"},
+	REAL_OPT("audit-training", audit_training, "0", 0, 1, "Strangers",
+			 "Share of the members' compute that checks training: members that are drawn when a round is over fetch a "
+			 "whole contribution, newcomers' more often, and measure what it does to the loss on the text that its "
+			 "author was to read. One that two of three find worthless is left out for 8, 32, 128 rounds, then banned. "
+			 "0: none. For strangers 0.02."),
 	INT_OPT("probation", probation, "0", 0, 100000, "Strangers",
 			"Rounds over which the weight of a newcomer grows to that of the others; it begins anew with each strike "
 			"that audits give. 0: it has all at once."),

@@ -5,10 +5,12 @@
  * A run of MEMBERS in one process trains on leased sequences. Every round each member's work is
  * done by every kind of hardware from the same weights and inner state, and forged in several ways;
  * each of these contributions is scored at the weights after the commit, on its author's sequences
- * and on those of others. A score counts relative to the median of the honest ones of its
- * round. */
+ * and on those of others. A score counts relative to the median of the honest ones of its round,
+ * and, as auditors in a run count it, to that of another member's honest contribution on the
+ * sequences of that one: at once and a round later, and by every machine as the auditor. */
 #include "base/assert.h"
 #include "base/rng.h"
+#include "net/control/score.h"
 #include "outer/codec.h"
 #include "outer/likeness.h"
 #include "train/score.h"
@@ -54,6 +56,7 @@ struct samples {
 };
 struct found {
 	struct samples own, other, likeness;
+	struct samples pair, late; /* over another member's gain: at once, a round later */
 };
 
 static struct {
@@ -67,7 +70,7 @@ static struct {
 	uint8_t *state[MEMBERS], *next_state[MEMBERS];
 	struct found found[KINDS];
 	struct found by_machine[MAX_MACHINES];
-	double cost_score_s, cost_repeat_s;
+	struct samples by_auditor[MAX_MACHINES]; /* pairs of honest contributions, scored by a machine */
 } w;
 
 static void must(enum rv_err e, const struct rv_errtext *et) {
@@ -187,19 +190,36 @@ static void forge(enum kind kind, uint64_t round, int member, const float *befor
 
 /* ---- figures ---- */
 
-static double gain(const float *theta, const float *delta, uint64_t round, uint32_t member) {
+static double gain_by(const struct machine *by, const float *theta, const float *delta, uint64_t round,
+					  uint32_t member) {
 	struct rv_errtext et = {0};
 	const struct reading r = lease(round, member);
-	const struct score_text text = {&r, 0, (int)w.cfg.steps_per_round};
+	const struct score_text text = {&r, r.first, reading_end(&r) - r.first};
 	struct score s;
-	must(score_contribution(w.machines[0].replica, theta, delta, SHARE, &text, w.scratch, &s, &et), &et);
-	return s.before - s.after;
+	float *ahead = w.scratch, *behind = w.scratch + w.n;
+	for (size_t i = 0; i < w.n; i++) {
+		ahead[i] = theta[i] - SHARE * delta[i];
+		behind[i] = theta[i] + SHARE * delta[i];
+	}
+	must(score_measure(by->replica, ahead, behind, &text, &s, &et), &et);
+	return s.gain;
+}
+
+static double gain(const float *theta, const float *delta, uint64_t round, uint32_t member) {
+	return gain_by(&w.machines[0], theta, delta, round, member);
+}
+
+/* The gain of a contribution over that of an auditor, another member, each on its own sequences. */
+static double pair_by(const struct machine *by, const float *delta, const float *auditors, uint64_t round,
+					  uint32_t member) {
+	return gain_by(by, w.theta, delta, round, member) / gain_by(by, w.theta, auditors, round, (member + 1) % MEMBERS);
 }
 
 static void judge(struct found *f, uint64_t round, int member, const float *delta, double own, double other) {
 	add(&f->own, gain(w.theta, delta, round, (uint32_t)member) / own);
 	add(&f->other, gain(w.theta, delta, round, (uint32_t)((member + 2) % MEMBERS)) / other);
 	add(&f->likeness, likeness_of(delta, w.delta[member], w.n).cosine);
+	add(&f->pair, pair_by(&w.machines[0], delta, w.delta[(member + 1) % MEMBERS], round, (uint32_t)member));
 }
 
 static double median_gain(uint64_t round, uint32_t shift) {
@@ -234,6 +254,21 @@ static void play_member(uint64_t round, int member, const float *before_commit, 
 	}
 }
 
+/* The contributions of the round before, at today's weights: an auditor that is a round late. */
+static void judge_late(uint64_t round) {
+	float *const *old = w.old[(round - 1) % STALE_ROUNDS];
+	for (uint32_t m = 0; m < MEMBERS; m++) {
+		const float *own = old[m], *auditors = old[(m + 1) % MEMBERS];
+		add(&w.found[HONEST].late, pair_by(&w.machines[0], own, auditors, round - 1, m));
+		for (size_t i = 0; i < w.n; i++)
+			w.forged[i] = i / BLOCK % 4 == 0 ? -own[i] : own[i];
+		add(&w.found[PART].late, pair_by(&w.machines[0], w.forged, auditors, round - 1, m));
+		add(&w.found[COPY].late, pair_by(&w.machines[0], auditors, auditors, round - 1, m));
+		for (int k = 0; k < w.n_machines; k++)
+			add(&w.by_auditor[k], pair_by(&w.machines[k], w.delta[m], w.delta[(m + 1) % MEMBERS], round, m));
+	}
+}
+
 static void play_round(uint64_t round, float *before) {
 	memcpy(before, w.theta, w.n * sizeof *before);
 	for (uint32_t m = 0; m < MEMBERS; m++) {
@@ -247,6 +282,7 @@ static void play_round(uint64_t round, float *before) {
 		const double own = median_gain(round, 0), other = median_gain(round, 2);
 		for (int m = 0; m < MEMBERS; m++)
 			play_member(round, m, before, own, other);
+		judge_late(round);
 	}
 	for (int m = 0; m < MEMBERS; m++) {
 		uint8_t *state = w.state[m];
@@ -295,6 +331,24 @@ static void print_machines(void) {
 		const struct found *f = &w.by_machine[k];
 		printf("| %s | %.3f, %.3f | %.3f, %.3f | %.6f |\n", w.machines[k].name, quantile(&f->own, 0.5),
 			   quantile(&f->own, 0), quantile(&f->other, 0.5), quantile(&f->other, 0), quantile(&f->likeness, 0));
+	}
+}
+
+static void print_pairs(void) {
+	static const enum kind late[] = {HONEST, COPY, PART};
+	printf("\n| auditor (honest pairs) | median | least | below %.2f |\n|---|---|---|---|\n", (double)SCORE_LIMIT);
+	for (int k = 0; k < w.n_machines; k++)
+		printf("| %s | %.3f | %.3f | %.2f %% |\n", w.machines[k].name, quantile(&w.by_auditor[k], 0.5),
+			   quantile(&w.by_auditor[k], 0), 100 * below(&w.by_auditor[k], (double)SCORE_LIMIT));
+	printf(
+		"\n| over an auditor's own gain | below %.2f at once | a round later: median, least, below |\n|---|---|---|\n",
+		(double)SCORE_LIMIT);
+	for (int k = HONEST; k < KINDS; k++)
+		printf("| %s | %.2f %% | - |\n", kind_names[k], 100 * below(&w.found[k].pair, (double)SCORE_LIMIT));
+	for (size_t i = 0; i < sizeof late / sizeof late[0]; i++) {
+		const struct samples *s = &w.found[late[i]].late;
+		printf("| %s | - | %.3f, %.3f, %.2f %% |\n", kind_names[late[i]], quantile(s, 0.5), quantile(s, 0),
+			   100 * below(s, (double)SCORE_LIMIT));
 	}
 }
 
@@ -393,6 +447,8 @@ int main(int argc, char **argv) {
 		   (long long)w.cfg.steps_per_round, (long long)w.cfg.batch, rounds);
 	print_machines();
 	print_roc("Score on the author's own sequences", offsetof(struct found, own));
+	print_pairs();
+	print_roc("Score relative to one auditor's own contribution", offsetof(struct found, pair));
 	print_roc("Score on other sequences", offsetof(struct found, other));
 	print_roc("Repeat: cosine with the work repeated", offsetof(struct found, likeness));
 	return 0;

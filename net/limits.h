@@ -32,6 +32,7 @@ enum {
 	NET_MAX_SYNCING = 16,              /* members behind that a document names, to be dialed */
 	NET_MAX_TEXT_FILES = 64,           /* of a run's text, that one question to a member names */
 	NET_MAX_AUDITS = 8,                /* that a document orders of its receiver, and a report answers */
+	NET_MAX_SCORES = 4,                /* audits of training, likewise */
 	NET_MAX_SEALS = 2 * NET_MAX_ROW + NET_MAX_COLUMN, /* of means, that one member holds in an attempt */
 	NET_MAX_PROOFS = 4,                               /* of equivocations, the latest ones, in a document */
 	NET_MAX_LEASES = 16,                              /* pieces of text that a member holds (base/leases.h) */

@@ -393,36 +393,52 @@ uint64_t replica_eval_tokens(const struct replica *r, uint64_t max_tokens) {
 	return dataset_heldout_used(r->data, max_tokens) * (uint64_t)r->cfg.context;
 }
 
-/* Reads held-out sequences done to done + b of `used`, spread evenly over all. */
-static enum rv_err read_heldout(const struct replica *r, struct replica_part *p, uint64_t done, int b, uint64_t used,
-								struct rv_errtext *et) {
-	size_t context = (size_t)r->cfg.context;
-	for (size_t i = 0; i < (size_t)b; i++)
-		RV_TRY(dataset_heldout_sequence(r->data, dataset_heldout_spread(r->data, done + i, used),
-										p->inputs + i * context, p->targets + i * context, et));
+/* The sequences of an evaluation: `n` held-out ones, spread evenly over all; or, with `reading`,
+ * those from number `next` of it on. */
+struct eval_text {
+	const struct reading *reading;
+	uint64_t next, n;
+	double *losses; /* (n) mean of each sequence; NULL: they are not wanted */
+};
+
+/* Reads sequences done to done + b. */
+static enum rv_err read_eval(const struct replica *r, struct replica_part *p, const struct eval_text *text,
+							 uint64_t done, int b, struct rv_errtext *et) {
+	const size_t context = (size_t)r->cfg.context;
+	for (size_t i = 0; i < (size_t)b; i++) {
+		int32_t *inputs = p->inputs + i * context, *targets = p->targets + i * context;
+		if (text->reading)
+			RV_TRY(dataset_sequence_at(r->data, reading_position(text->reading, text->next + done + i), inputs, targets,
+									   et));
+		else
+			RV_TRY(dataset_heldout_sequence(r->data, dataset_heldout_spread(r->data, done + i, text->n), inputs,
+											targets, et));
+	}
 	return RV_OK;
 }
 
-static enum rv_err mean_heldout_loss(struct replica *r, const float *params, uint64_t max_tokens, double *loss,
-									 struct rv_errtext *et) {
+static enum rv_err mean_loss(struct replica *r, const float *params, const struct eval_text *text, double *loss,
+							 struct rv_errtext *et) {
 	struct replica_part *p = &r->parts[0];
-	uint64_t used = dataset_heldout_used(r->data, max_tokens);
 	size_t context = (size_t)r->cfg.context;
 	double sum = 0;
-	for (uint64_t done = 0; done < used;) {
+	for (uint64_t done = 0; done < text->n;) {
 		if (r->stop && atomic_load(r->stop))
 			return rv_fail(et, RV_E_CANCELLED, "the evaluation was stopped");
-		uint64_t left = used - done;
+		uint64_t left = text->n - done;
 		int b = (int)(left < (uint64_t)r->micro_batch ? left : (uint64_t)r->micro_batch);
-		RV_TRY(read_heldout(r, p, done, b, used, et));
+		RV_TRY(read_eval(r, p, text, done, b, et));
 		model_forward(p->model, params, p->inputs, b, (int)context);
 		model_loss(p->model, params, p->targets, p->losses);
 		sum += replica_sum(p->losses, (size_t)b * context);
+		for (size_t i = 0; text->losses && i < (size_t)b; i++)
+			text->losses[done + i] = replica_sum(p->losses + i * context, context) / (double)context;
 		done += (uint64_t)b;
 	}
-	*loss = sum / ((double)used * (double)context);
+	*loss = sum / ((double)text->n * (double)context);
 	if (!isfinite(*loss))
-		return rv_fail(et, RV_E_RANGE, "held-out loss is %s: the weights are not usable", number_text(*loss).text);
+		return rv_fail(et, RV_E_RANGE, "%s loss is %s: the weights are not usable",
+					   text->reading ? "their" : "held-out", number_text(*loss).text);
 	return RV_OK;
 }
 
@@ -447,12 +463,26 @@ static void return_memory(struct replica *r) {
 		p->be->ops->sync(p->be);
 }
 
-enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
-						 struct rv_errtext *et) {
+static enum rv_err loss_of(struct replica *r, const float *theta, const struct eval_text *text, double *loss,
+						   struct rv_errtext *et) {
 	if (!theta)
-		return mean_heldout_loss(r, r->parts[0].theta, max_tokens, loss, et);
+		return mean_loss(r, r->parts[0].theta, text, loss, et);
 	const float *params = lend_memory(r, theta);
-	enum rv_err e = mean_heldout_loss(r, params, max_tokens, loss, et);
+	enum rv_err e = mean_loss(r, params, text, loss, et);
 	return_memory(r);
 	return e;
+}
+
+enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
+						 struct rv_errtext *et) {
+	const struct eval_text text = {.n = dataset_heldout_used(r->data, max_tokens)};
+	return loss_of(r, theta, &text, loss, et);
+}
+
+enum rv_err replica_loss_on(struct replica *r, const float *theta, const struct reading *reading, uint64_t next,
+							uint64_t n, double *losses, struct rv_errtext *et) {
+	RV_ASSERT(n > 0 && reading_has(reading, next, n));
+	const struct eval_text text = {.reading = reading, .next = next, .n = n, .losses = losses};
+	double mean;
+	return loss_of(r, theta, &text, &mean, et);
 }

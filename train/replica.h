@@ -128,11 +128,17 @@ uint64_t replica_eval_tokens(const struct replica *r, uint64_t max_tokens);
 enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
 						 struct rv_errtext *et);
 
+/* Sets losses[i] to the mean loss of `theta` (NULL: the replica's own) on the sequence of stream
+ * number next + i, i below n, of which `reading` holds all; of text that was opened with `order`.
+ * Forward passes only. The replica's weights, step and cursor stay. Faults as replica_eval. */
+enum rv_err replica_loss_on(struct replica *r, const float *theta, const struct reading *reading, uint64_t next,
+							uint64_t n, double *losses, struct rv_errtext *et);
+
 /* Makes a step end soon with RV_E_CANCELLED, as if it had not begun, once *stop (borrowed) is true
  * before its gradient is complete. NULL (the default): never. */
 void replica_abandon_with(struct replica *r, const atomic_bool *stop);
-/* Makes replica_eval end before its next batch with RV_E_CANCELLED while *stop (borrowed) is true.
- * NULL (the default): never. */
+/* Makes replica_eval and replica_loss_on end before their next batch with RV_E_CANCELLED while
+ * *stop (borrowed) is true. NULL (the default): never. */
 void replica_watch(struct replica *r, const atomic_bool *stop);
 
 /* Adds a vector (n, host, borrowed) to the replica's state below, in the order of the calls: that

@@ -1,29 +1,119 @@
 /* score.c: see score.h. */
 #include "train/score.h"
 
-/* Sets *out to the mean loss of the replica's weights. */
-static enum rv_err loss_of(struct replica *r, const struct score_text *text, float *gradient, double *out,
-						   struct rv_errtext *et) {
-	double sum = 0;
-	replica_read(r, text->reading, text->next);
-	for (int i = 0; i < text->steps; i++) {
-		struct step_stats stats;
-		RV_TRY(replica_gradient(r, gradient, &stats, et));
-		sum += (double)stats.loss;
+#include "base/assert.h"
+#include "base/slow_lines.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum rv_err score_measure(struct replica *r, const float *ahead, const float *behind, const struct score_text *text,
+						  struct score *out, struct rv_errtext *et) {
+	double there[SCORE_MAX_SEQUENCES], here[SCORE_MAX_SEQUENCES], sum = 0, squares = 0;
+	RV_ASSERT(text->n >= 1 && text->n <= SCORE_MAX_SEQUENCES);
+	RV_TRY(replica_loss_on(r, ahead, text->reading, text->next, text->n, there, et));
+	RV_TRY(replica_loss_on(r, behind, text->reading, text->next, text->n, here, et));
+	const double n = (double)text->n;
+	for (uint64_t i = 0; i < text->n; i++)
+		sum += here[i] - there[i];
+	for (uint64_t i = 0; i < text->n; i++) {
+		const double off = here[i] - there[i] - sum / n;
+		squares += off * off;
 	}
-	*out = sum / text->steps;
+	*out = (struct score){.gain = sum / n, .error = n > 1 ? sqrt(squares / (n - 1) / n) : INFINITY};
 	return RV_OK;
 }
 
-enum rv_err score_contribution(struct replica *r, const float *theta, const float *delta, float share,
-							   const struct score_text *text, float *scratch, struct score *out,
-							   struct rv_errtext *et) {
-	const size_t n = replica_n_params(r);
-	float *moved = scratch, *gradient = scratch + n;
-	replica_set_theta(r, theta);
-	RV_TRY(loss_of(r, text, gradient, &out->before, et));
-	for (size_t i = 0; i < n; i++)
-		moved[i] = theta[i] - share * delta[i];
-	replica_set_theta(r, moved);
-	return loss_of(r, text, gradient, &out->after, et);
+static size_t chunk_bytes(const struct codec *sent, const struct chunking *chunks, uint32_t chunk) {
+	return sent->encoded_bytes(sent, chunking_len(chunks, chunk));
+}
+
+size_t score_sent_bytes(const struct global_config *g, const struct score_sent *s) {
+	const struct chunking chunks = global_round_chunks(g, s->round);
+	const struct codec *sent = global_sent_as(g, s->codec);
+	size_t bytes = 0;
+	for (uint32_t i = 0; i < chunks.n_chunks; i++)
+		if (s->whole || slow_contributes(s->part, s->member, s->round, i))
+			bytes += chunk_bytes(sent, &chunks, i);
+	return bytes;
+}
+
+static enum rv_err move_chunks(const struct global_config *g, const struct score_sent *s, float share, float *moved,
+							   float *values, struct rv_errtext *et) {
+	const struct chunking chunks = global_round_chunks(g, s->round);
+	const struct codec *sent = global_sent_as(g, s->codec);
+	const uint8_t *at = s->encoded;
+	for (uint32_t i = 0; i < chunks.n_chunks; i++) {
+		const bool counts = slow_contributes(s->part, s->member, s->round, i);
+		const uint8_t *chunk = at;
+		at += counts || s->whole ? chunk_bytes(sent, &chunks, i) : 0;
+		if (!counts)
+			continue;
+		const size_t n = chunking_len(&chunks, i);
+		float *to = moved + global_round_chunk_at(g, s->round, i);
+		RV_TRY(sent->decode(sent, chunk, n, values, et));
+		for (size_t k = 0; k < n; k++)
+			to[k] -= share * values[k];
+	}
+	return RV_OK;
+}
+
+enum rv_err score_move(const struct global_config *g, const struct score_sent *s, float share, const float *theta,
+					   float *moved, struct rv_errtext *et) {
+	float *values = malloc(g->chunks.chunk_elems * sizeof *values);
+	if (!values)
+		return rv_fail(et, RV_E_NOMEM, "no memory for a chunk of a contribution");
+	memcpy(moved, theta, g->n * sizeof *moved);
+	const enum rv_err e = move_chunks(g, s, share, moved, values, et);
+	free(values);
+	return e;
+}
+
+/* Returns the length of the step from theta to moved. */
+static double length_of(const float *theta, const float *moved, size_t n) {
+	double squares = 0;
+	for (size_t i = 0; i < n; i++) {
+		const double x = (double)theta[i] - (double)moved[i];
+		squares += x * x;
+	}
+	return sqrt(squares);
+}
+
+/* Measures a step along a contribution, of this length, on the first n sequences of `text`; length
+ * 0: the share's, which *length becomes. `moved`: 2 n floats. */
+static enum rv_err gain_of(struct replica *r, const struct global_config *g, const float *theta,
+						   const struct score_sent *sent, float share, const struct reading *text, uint64_t n,
+						   double *length, float *moved, struct score *out, struct rv_errtext *et) {
+	float *ahead = moved, *behind = moved + g->n;
+	const struct score_text part = {.reading = text, .next = text->first, .n = n};
+	RV_TRY(score_move(g, sent, share, theta, ahead, et));
+	const double own = length_of(theta, ahead, g->n);
+	if (*length == 0)
+		*length = own;
+	else if (own > 0)
+		share = (float)((double)share * *length / own);
+	RV_TRY(score_move(g, sent, share, theta, ahead, et));
+	RV_TRY(score_move(g, sent, -share, theta, behind, et));
+	return score_measure(r, ahead, behind, &part, out, et);
+}
+
+static uint64_t most(uint64_t n) {
+	return n < SCORE_MAX_SEQUENCES ? n : SCORE_MAX_SEQUENCES;
+}
+
+enum rv_err score_run(struct replica *r, const struct global_config *g, const float *theta, struct score_job *job,
+					  struct rv_errtext *et) {
+	const uint64_t n = most(reading_end(&job->their_text) - job->their_text.first);
+	const uint64_t own = reading_end(&job->own_text) - job->own_text.first, as_many = own < n ? own : n;
+	double length = 0;
+	float *moved = malloc(2 * g->n * sizeof *moved);
+	if (!moved)
+		return rv_fail(et, RV_E_NOMEM, "no memory for weights that a contribution has moved");
+	enum rv_err e =
+		gain_of(r, g, theta, &job->own, job->share, &job->own_text, as_many, &length, moved, &job->own_found, et);
+	if (e == RV_OK)
+		e = gain_of(r, g, theta, &job->theirs, job->share, &job->their_text, n, &length, moved, &job->theirs_found, et);
+	free(moved);
+	return e;
 }

@@ -163,12 +163,19 @@ static void print_not_held(const json_t *status, FILE *out) {
 				  string(o, "command"));
 }
 
-/* Prints what audits of averages found, since the coordinator started. */
+/* Prints what audits of averages and of training found, since the coordinator started. */
 static void print_audits(const json_t *status, FILE *out) {
 	const json_t *o = json_object_get(status, "audits");
 	if (json_is_object(o))
 		(void)fprintf(out, "  audits of averages: %.0f right, %.0f wrong, %.0f without an answer, %.0f under way\n",
 					  number(o, "right"), number(o, "wrong"), number(o, "unresolved"), number(o, "open"));
+	o = json_object_get(status, "scores");
+	if (json_is_object(o))
+		(void)fprintf(out,
+					  "  audits of training: %.0f worthy, %.0f worthless, %.0f without an answer, %.0f under way; "
+					  "appeals: %.0f, strikes taken back: %.0f\n",
+					  number(o, "worthy"), number(o, "worthless"), number(o, "unresolved"), number(o, "open"),
+					  number(o, "appeals"), number(o, "lifted"));
 }
 
 static void print_shared_text(const json_t *o, FILE *out) {

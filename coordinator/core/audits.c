@@ -33,11 +33,11 @@ enum {
 };
 
 bool core_has_audits(const struct core *c) {
-	return c->cfg.audit_chunks > 0;
+	return c->cfg.audit_chunks > 0 || core_has_scores(c);
 }
 
-/* Returns the secret of a round: of a term, so that a round that is trained again has another. */
-static struct rv_hash secret_of(const struct core *c, uint64_t round) {
+/* Of a term, so that a round that is trained again has another. */
+struct rv_hash core_audit_secret(const struct core *c, uint64_t round) {
 	struct rv_hasher h = rv_hasher_of("rivulet audit secret");
 	rv_hash_update(&h, c->cfg.audit_secret.b, sizeof c->cfg.audit_secret.b);
 	rv_hash_u64(&h, c->term);
@@ -114,7 +114,7 @@ void core_audits_commit(struct core *c, const struct rv_hash *digest) {
 	drop_over(c);
 	if (c->roster.n < 2 || core_rows_many(&c->roster.rows))
 		return;
-	const struct rv_hash secret = secret_of(c, c->round), seed = audit_seed_of(&secret, digest);
+	const struct rv_hash secret = core_audit_secret(c, c->round), seed = audit_seed_of(&secret, digest);
 	for (uint32_t i = 0; i < c->cfg.audit_chunks; i++)
 		draw_one(c, &seed, i);
 }
@@ -257,8 +257,7 @@ static void name_withheld(struct core *c, struct core_audit *a) {
 		}
 }
 
-/* Returns true if the member is here, or expected, and may be believed. */
-static bool may_audit(const struct core *c, uint32_t member) {
+bool core_may_audit(const struct core *c, uint32_t member) {
 	const int slot = core_find(c, member);
 	return slot >= 0 && core_available(c, &c->members[slot]) && !c->members[slot].want_banned;
 }
@@ -269,7 +268,7 @@ static bool ask_next(struct core *c, struct core_audit *a) {
 		const uint32_t member = a->auditors[a->asked++].member;
 		a->asked_round = c->round;
 		c->audits.changed = true;
-		if (may_audit(c, member))
+		if (core_may_audit(c, member))
 			return true;
 		a->auditors[a->asked - 1].verdict = AUDIT_UNABLE;
 	}
@@ -280,7 +279,7 @@ static bool ask_next(struct core *c, struct core_audit *a) {
 static void give_up_silent(const struct core *c, struct core_audit *a) {
 	const bool late = c->round > a->asked_round + SILENT_ROUNDS;
 	for (uint32_t i = 0; i < a->asked; i++)
-		if (a->auditors[i].verdict == 0 && (late || !may_audit(c, a->auditors[i].member)))
+		if (a->auditors[i].verdict == 0 && (late || !core_may_audit(c, a->auditors[i].member)))
 			a->auditors[i].verdict = AUDIT_UNABLE;
 }
 
@@ -347,10 +346,10 @@ void core_audits_put(const struct core *c, uint32_t slot, struct document *d) {
 	d->n_audits = 0;
 	if (!core_has_audits(c))
 		return;
-	secret = secret_of(c, c->round);
+	secret = core_audit_secret(c, c->round);
 	d->audit_promise = audit_promise_of(&secret);
 	if (c->round > c->term_round)
-		d->audit_secret = secret_of(c, c->round - 1);
+		d->audit_secret = core_audit_secret(c, c->round - 1);
 	for (int i = 0; i < c->audits.n; i++) {
 		const struct core_audit *a = &c->audits.open[i];
 		for (uint32_t k = 0; k < a->asked && d->n_audits < NET_MAX_AUDITS; k++)

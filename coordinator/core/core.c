@@ -334,6 +334,7 @@ enum rv_err core_take_report(struct core *c, int64_t now_us, const uint8_t key[N
 	if (place >= 0)
 		core_take_vote(c, (uint32_t)place);
 	core_take_verdicts(c, (uint32_t)slot);
+	core_take_scores(c, (uint32_t)slot);
 	return RV_OK;
 }
 
@@ -357,7 +358,7 @@ static void record_members(struct core *c) {
 		uint32_t slot = c->slots.order[k];
 		struct core_member *m = &c->members[slot];
 		bool moves = wants_to_move(m) && c->now_us >= core_moves_at(m);
-		if (!moves && m->banned == m->want_banned && m->strike_due == CORE_STRIKE_NONE)
+		if (!moves && m->banned == m->want_banned && m->strike_due == CORE_STRIKE_NONE && !m->lift_due)
 			continue;
 		struct core_facts f;
 		if (moves)
@@ -375,6 +376,8 @@ static void decide(struct core *c) {
 	RV_ASSERT(c->roster.n == 0 || c->round < c->cfg.final_round);
 	if (c->n_queue == 0)
 		core_decide_audits(c);
+	if (c->n_queue == 0)
+		core_decide_scores(c);
 	if (c->n_queue == 0)
 		record_members(c);
 	if (c->n_queue == 0)

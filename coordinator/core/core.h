@@ -103,6 +103,9 @@ struct core_config {
 	 * ends, at most CORE_AUDIT_ROUNDS. Whether a lie that is proven takes the run back. */
 	uint32_t audit_chunks, audit_window;
 	bool audit_rollback;
+	/* Audits of training (scores.c), in a run with leases: millionths of the roster's training that
+	 * scoring may cost; 0: none. */
+	uint32_t audit_ppm;
 	uint32_t probation;          /* committed rounds after which a member has its full weight; 0: at once */
 	struct rv_hash audit_secret; /* nobody else's, and the same after a restart: rounds' secrets follow from it */
 	struct seal_ops seals;       /* checks seals (net/seal.h); verify NULL: the majority of votes decides */
@@ -111,7 +114,13 @@ struct core_config {
 	struct relay_ref relays[NET_MAX_RELAYS];
 };
 
-enum core_strike_reason { CORE_STRIKE_NONE, CORE_STRIKE_WITHHELD, CORE_STRIKE_FALSE_AUDIT, CORE_STRIKE_REASONS };
+enum core_strike_reason {
+	CORE_STRIKE_NONE,
+	CORE_STRIKE_WITHHELD,
+	CORE_STRIKE_FALSE_AUDIT,
+	CORE_STRIKE_TRAINING,
+	CORE_STRIKE_REASONS
+};
 enum { CORE_STRIKES_MAX = 3 }; /* one more bans */
 /* The merits of a member, and what audits cost it (reputation.c). */
 struct core_reputation {
@@ -119,7 +128,7 @@ struct core_reputation {
 	uint8_t strikes;
 	uint8_t reason;             /* of the last strike */
 	uint64_t struck_round;      /* that was audited then */
-	uint64_t quarantined_until; /* first round that may have it again; 0: no strike yet */
+	uint64_t quarantined_until; /* first round that may have it again; 0: no strike yet, or the last one was lifted */
 };
 
 /* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */
@@ -354,6 +363,11 @@ enum core_event_type {
 	CORE_EVENT_EQUIVOCATED, /* it has signed two lists of means in an attempt of `round`; other: first chunk */
 	CORE_EVENT_FALSE_VOTE,  /* what it shows of `round` is not what it voted for: put away */
 	CORE_EVENT_NO_EVIDENCE, /* asked what it got in `round`, it has shown nothing in time: put away */
+	CORE_EVENT_DOUBTED,     /* `other` measured little of its contribution to `round`: two others look */
+	CORE_EVENT_WORTHLESS,   /* two auditors found its contribution to `round` worthless; other: a score */
+	CORE_EVENT_APPEALED,    /* it asks for another look at that: two others score it */
+	CORE_EVENT_UPHELD,      /* these do not clear it */
+	CORE_EVENT_CLEARED,     /* both found it worth its place: the strike is lifted */
 	CORE_EVENT_COUNT
 };
 struct core_event {
@@ -362,7 +376,7 @@ struct core_event {
 	uint64_t round;
 	uint32_t attempt;
 	uint32_t
-		other; /* APART, DISPUTED, FALSE_AUDIT: the member; SENDS_LESS: codec | part << 8, as in member_ref; EQUIVOCATED: chunk */
+		other; /* APART, DISPUTED, FALSE_AUDIT, DOUBTED: the member; WORTHLESS: gain in thousandths of the auditor's own, an int32_t; SENDS_LESS: codec | part << 8, as in member_ref; EQUIVOCATED: chunk */
 };
 bool core_next_event(struct core *c, struct core_event *out);
 
@@ -399,6 +413,15 @@ struct core_audit_figures {
 	uint32_t open;                /* under way */
 };
 struct core_audit_figures core_audits(const struct core *c);
+
+/* Audits of training since this coordinator started. */
+struct core_score_figures {
+	uint64_t drawn, worthy, worthless;
+	uint64_t unresolved;      /* those that ended without enough auditors' measurements */
+	uint64_t appeals, lifted; /* strikes that members asked about; of which were taken back */
+	uint32_t open;            /* under way */
+};
+struct core_score_figures core_scores(const struct core *c);
 
 /* Consequences of a member's line. */
 struct core_slow {

@@ -271,8 +271,8 @@ static bool same(const struct document *a, const struct document *b) {
 
 void core_publish(struct core *c) {
 	core_houses_follow(c);
-	const bool leases = core_leases_changed(c), audits = core_audits_changed(c);
-	c->views.changed |= core_views_refresh(c) || leases || audits;
+	const bool leases = core_leases_changed(c), audits = core_audits_changed(c), scores = core_scores_changed(c);
+	c->views.changed |= core_views_refresh(c) || leases || audits || scores;
 	build(c, &c->scratch);
 	if (same(&c->scratch, &c->doc) && !c->views.changed)
 		return;
@@ -293,6 +293,7 @@ void core_republish(struct core *c) {
 	(void)core_views_refresh(c);
 	(void)core_leases_changed(c);
 	(void)core_audits_changed(c);
+	(void)core_scores_changed(c);
 	build(c, &c->doc);
 	c->doc.seq = c->seq_durable;
 	c->views.changed = false;
@@ -308,5 +309,6 @@ bool core_document_of(const struct core *c, uint32_t slot, struct document *out)
 		core_views_put(c, (int)slot, out);
 	core_leases_put(c, slot, out);
 	core_audits_put(c, slot, out);
+	core_scores_put(c, slot, out);
 	return true;
 }

@@ -32,6 +32,7 @@
  * rows.c     ... in a roster of several rows
  * leases.c   which sequences of the text each member reads
  * audits.c   which averages members check, and what follows
+ * scores.c   whose training members check, and what follows
  * reputation.c ... for those that did not keep to it; and how much newcomers weigh
  * snapshot.c     which full hash the majority vouches for
  * standstill.c ... and which members vote on it when too few have the state
@@ -424,11 +425,35 @@ bool core_audits_changed(struct core *c);
 /* Writes what the member in `slot` audits into its document. */
 void core_audits_put(const struct core *c, uint32_t slot, struct document *d);
 
+/* Returns the secret of a round, from which its draws follow. */
+struct rv_hash core_audit_secret(const struct core *c, uint64_t round);
+/* Returns true if the member is here, or expected, and may be believed. */
+bool core_may_audit(const struct core *c, uint32_t member);
+
+/* ---- scores.c ---- */
+
+bool core_has_scores(const struct core *c);
+/* Draws the audits of training of the roster's round, which is committed with this digest; what its
+ * participants have read is still leased to them. */
+void core_scores_commit(struct core *c, const struct rv_hash *digest);
+/* Drops those of rounds from `to_round` on, which are taken back. */
+void core_scores_rollback(struct core *c, uint64_t to_round);
+/* Takes the measurements, and an appeal, in the last report of the member in `slot`. */
+void core_take_scores(struct core *c, uint32_t slot);
+/* Weighs measurements, asks more auditors, strikes members. The queue is empty. */
+void core_decide_scores(struct core *c);
+/* Returns true if orders have changed since the last call. */
+bool core_scores_changed(struct core *c);
+/* Writes what the member in `slot` scores into its document. */
+void core_scores_put(const struct core *c, uint32_t slot, struct document *d);
+
 /* ---- reputation.c ---- */
 
 /* Counts a strike of the member in `slot`, for an audit of that round; its record follows. */
 void core_strike(struct core *c, uint32_t slot, uint64_t round, enum core_strike_reason reason);
-/* Returns its reputation with the strike that is due, if one is. */
+/* Takes the last strike back; its record follows. */
+void core_lift_strike(struct core *c, uint32_t slot);
+/* Returns its reputation with the strike that is due, or without the one that is lifted. */
 struct core_reputation core_struck(const struct core *c, const struct core_member *m);
 /* Counts the committed round for its participants (slots). */
 void core_count_round(struct core *c, const uint64_t *participants);

@@ -109,6 +109,7 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 	m->banned = f.banned;
 	if (f.reputation.struck_round != m->reputation.struck_round || f.reputation.strikes != m->reputation.strikes)
 		m->strike_due = CORE_STRIKE_NONE;
+	m->lift_due &= f.reputation.strikes >= m->reputation.strikes;
 	m->reputation = f.reputation;
 	if (known < 0) { /* it joins, or returns: nothing else is wanted yet */
 		m->want_places = f.places;
@@ -446,6 +447,7 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 	find_clean(c, named, blamed, clean);
 	core_absolve(c, clean);
 	core_close_reopened(c, named);
+	core_scores_commit(c, &rec->digest);
 	core_leases_commit(c);
 	core_audits_commit(c, &rec->digest);
 	core_count_round(c, named);

@@ -2,7 +2,8 @@
  *
  *   rounds     committed rounds with a contribution of the member, since it joined or since its last
  *              strike. In a run with `probation` it weighs little at first, and all after so many
- *   strike     two auditors refuted its audit, or two did not get its contribution. It is in
+ *   strike     two auditors refuted its audit, or two did not get its contribution, or found it
+ *              worthless; of the last two others may think better (an appeal, scores.c). It is in
  *              quarantine, which is an exclusion from rosters (exclusion.c), for 8, 32, 128 rounds;
  *              the one after CORE_STRIKES_MAX bans it
  *
@@ -17,7 +18,7 @@ enum { FIRST_QUARANTINE_ROUNDS = 8, FULL_WEIGHT = 16 };
 void core_strike(struct core *c, uint32_t slot, uint64_t round, enum core_strike_reason reason) {
 	struct core_member *m = &c->members[slot];
 	if (m->strike_due != CORE_STRIKE_NONE || m->want_banned ||
-		(m->reputation.strikes > 0 && round <= m->reputation.struck_round))
+		(m->reputation.reason != CORE_STRIKE_NONE && round <= m->reputation.struck_round))
 		return;
 	if (m->reputation.strikes == CORE_STRIKES_MAX && c->banned.n < NET_MAX_BANNED)
 		m->want_banned = true;
@@ -25,9 +26,19 @@ void core_strike(struct core *c, uint32_t slot, uint64_t round, enum core_strike
 	m->strike_round = round;
 }
 
+void core_lift_strike(struct core *c, uint32_t slot) {
+	struct core_member *m = &c->members[slot];
+	RV_ASSERT(m->reputation.strikes > 0);
+	m->lift_due = m->strike_due == CORE_STRIKE_NONE;
+}
+
 struct core_reputation core_struck(const struct core *c, const struct core_member *m) {
 	struct core_reputation r = m->reputation;
-	if (m->strike_due == CORE_STRIKE_NONE)
+	if (m->lift_due) {
+		r.strikes--;
+		r.quarantined_until = 0;
+	}
+	if (m->strike_due == CORE_STRIKE_NONE || m->lift_due)
 		return r;
 	r.quarantined_until = c->round + ((uint64_t)FIRST_QUARANTINE_ROUNDS << 2 * r.strikes);
 	r.strikes = r.strikes < CORE_STRIKES_MAX ? (uint8_t)(r.strikes + 1) : r.strikes;

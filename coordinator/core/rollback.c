@@ -334,6 +334,7 @@ const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
 	core_kept_forget(c);
 	core_leases_rollback(c, rec->round);
 	core_audits_rollback(c, rec->round);
+	core_scores_rollback(c, rec->round);
 	core_forget_blame(c);
 	core_forget_waits(c);
 	core_close_reopened(c, NULL);

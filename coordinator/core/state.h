@@ -60,6 +60,7 @@ struct core_member {
 	int64_t moved_until_us; /* time up to which its address changes are paid for (core_moves_at) */
 	bool want_banned;
 	uint8_t strike_due; /* enum core_strike_reason */
+	bool lift_due;      /* its last strike is to be taken back */
 	uint64_t strike_round;
 	/* Volatile: what its reports say. */
 	int64_t came_us;      /* time when it came into memory */
@@ -297,6 +298,28 @@ struct core_audits {
 	struct core_audit_figures figures;
 };
 
+/* An audit of a contribution to a committed round (scores.c). */
+enum { CORE_SCORES = 64, CORE_SCORE_SEQUENCES = 64 /* that are scored, at most */ };
+struct core_scorer {
+	uint32_t member;
+	struct score_result said; /* verdict 0: nothing yet */
+};
+struct core_score {
+	struct score_order order;
+	uint64_t asked_round; /* that was open when the last auditor was asked */
+	bool over, disputed;
+	bool struck, appealed; /* struck: its author was, for this */
+	uint32_t n, asked;     /* auditors, in the order drawn; the first ones were asked */
+	uint32_t from;         /* the first one of the appeal */
+	struct core_scorer by[NET_MAX_ROW];
+};
+struct core_scores {
+	int n;
+	struct core_score open[CORE_SCORES]; /* those that are over stay until the window is */
+	bool changed;                        /* orders, since the last document */
+	struct core_score_figures figures;
+};
+
 /* The arrays behind the struct: X(type, name, number), by slot or by roster place. The first ten
  * are large, and of each slot, place or round written before it is read: core_init leaves them as
  * they are. */
@@ -387,6 +410,7 @@ struct core {
 	struct core_kept_owners kept_owners;
 	struct core_leases leases;
 	struct core_audits audits;
+	struct core_scores scores;
 	int n_proofs; /* durable: of equivocations; the latest are kept, at n mod NET_MAX_PROOFS */
 	struct equivocation proofs[NET_MAX_PROOFS];
 	struct rv_hash proven[CORE_PROVEN]; /* what the latest ones proved, at n mod CORE_PROVEN */

@@ -1,4 +1,4 @@
-/* audits.c: what audits of averages found, for people. */
+/* audits.c: what audits of averages and of training found, for people. */
 #include "coordinator/service/internal.h"
 
 #include <inttypes.h>
@@ -17,6 +17,42 @@ static void tell_deed(struct service *s, const struct auditors_deed *d, uint64_t
 					  uint32_t owner) {
 	service_tell(s, d->level, d->name, "round %" PRIu64 ": member %u%s member %u %s", round, auditor, d->did, owner,
 				 d->made);
+}
+
+static bool tell_score(struct service *s, const struct core_event *ev) {
+	switch (ev->type) {
+	case CORE_EVENT_DOUBTED:
+		service_tell(s, RV_INFO, "training_doubted",
+					 "round %" PRIu64 ": member %u measured that the contribution of member %u is worth less than half "
+					 "of its own: two others measure it",
+					 ev->round, ev->other, ev->member);
+		return true;
+	case CORE_EVENT_WORTHLESS:
+		service_tell(s, RV_WARN, "training_worthless",
+					 "member %u: its contribution to round %" PRIu64
+					 " lowers the loss on the text that was leased to it "
+					 "by %.3f of what an auditor's own does, and two auditors find it worthless: it is in quarantine",
+					 ev->member, ev->round, (double)(int32_t)ev->other / 1000);
+		return true;
+	case CORE_EVENT_APPEALED:
+		service_tell(s, RV_INFO, "appeal", "member %u asks for another look at round %" PRIu64 ": two others score it",
+					 ev->member, ev->round);
+		return true;
+	case CORE_EVENT_UPHELD:
+		service_tell(s, RV_INFO, "appeal_upheld",
+					 "member %u is not cleared of what was found of round %" PRIu64 ": two others did not both find it "
+					 "worthy, or could not look",
+					 ev->member, ev->round);
+		return true;
+	case CORE_EVENT_CLEARED:
+		service_tell(s, RV_WARN, "appeal_cleared",
+					 "member %u is cleared of what was found of round %" PRIu64 ": two others find its contribution "
+					 "worth its place; its strike is taken back",
+					 ev->member, ev->round);
+		return true;
+	default:
+		return false;
+	}
 }
 
 bool service_tell_audit(struct service *s, const struct core_event *ev) {
@@ -41,7 +77,7 @@ bool service_tell_audit(struct service *s, const struct core_event *ev) {
 					 ev->round, ev->member);
 		return true;
 	default:
-		return false;
+		return tell_score(s, ev);
 	}
 }
 
@@ -55,16 +91,40 @@ json_t *service_audits_json(const struct service *s) {
 					 "rollback", (int)s->run.audit_rollback);
 }
 
+json_t *service_scores_json(const struct service *s) {
+	const struct core_score_figures f = core_scores(s->core);
+	if (!run_config_is_scored(&s->run))
+		return json_null();
+	return json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "share", s->run.audit_training, "window",
+					 (json_int_t)s->run.audit_window, "drawn", (json_int_t)f.drawn, "worthy", (json_int_t)f.worthy,
+					 "worthless", (json_int_t)f.worthless, "unresolved", (json_int_t)f.unresolved, "open",
+					 (json_int_t)f.open, "appeals", (json_int_t)f.appeals, "lifted", (json_int_t)f.lifted);
+}
+
 json_t *service_reputation_json(const struct core_reputation *r) {
-	static const char *const reasons[] = {
-		[CORE_STRIKE_WITHHELD] = "withheld", [CORE_STRIKE_FALSE_AUDIT] = "false_audit"};
+	static const char *const reasons[] = {[CORE_STRIKE_WITHHELD] = "withheld",
+										  [CORE_STRIKE_FALSE_AUDIT] = "false_audit",
+										  [CORE_STRIKE_TRAINING] = "training"};
 	return json_pack("{s:I, s:i, s:o, s:o}", "rounds", (json_int_t)r->rounds, "strikes", (int)r->strikes, "reason",
 					 r->strikes > 0 ? json_string(reasons[r->reason]) : json_null(), "quarantined_until",
 					 r->strikes > 0 ? json_integer((json_int_t)r->quarantined_until) : json_null());
 }
 
+static void score_metrics(const struct service *s, FILE *f) {
+	const struct core_score_figures figures = core_scores(s->core);
+	(void)fprintf(f,
+				  "# HELP rivulet_scores_total Audits of training since this process started, by what they found\n"
+				  "# TYPE rivulet_scores_total counter\n"
+				  "rivulet_scores_total{found=\"worthy\"} %" PRIu64 "\n"
+				  "rivulet_scores_total{found=\"worthless\"} %" PRIu64 "\n"
+				  "rivulet_scores_total{found=\"unresolved\"} %" PRIu64 "\n",
+				  figures.worthy, figures.worthless, figures.unresolved);
+}
+
 void service_audits_metrics(const struct service *s, FILE *f) {
 	const struct core_audit_figures figures = core_audits(s->core);
+	if (run_config_is_scored(&s->run))
+		score_metrics(s, f);
 	if (!run_config_is_audited(&s->run))
 		return;
 	(void)fprintf(f,

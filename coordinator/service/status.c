@@ -363,6 +363,7 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	(void)json_object_set_new(o, "relay", service_relay_json(s));
 	(void)json_object_set_new(o, "text", service_text_json(s));
 	(void)json_object_set_new(o, "audits", service_audits_json(s));
+	(void)json_object_set_new(o, "scores", service_scores_json(s));
 	(void)json_object_set_new(o, "proofs", service_proofs_json(s));
 	set_int(o, "relays", d->n_relays);
 	set_totals(s, o);

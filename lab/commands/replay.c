@@ -18,7 +18,7 @@
 
 struct replay_options {
 	char data[512], field[DOCUMENTS_FIELD_BYTES], tokenizer[512], init[512];
-	int64_t threads;
+	int64_t threads, without;
 };
 
 #define FIELD(f) offsetof(struct replay_options, f)
@@ -37,6 +37,11 @@ static const struct rv_option options[] = {
 	 "The weights that the run started from, if it had any.", "Replay"},
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL,
 	 "Threads inside a replica; part of what makes results bit-identical. 0: as the workers had.", "Replay"},
+	{"without", RV_OPT_INT, FIELD(without), 0, "-1", -1, UINT32_MAX - 1, NULL,
+	 "A member in doubt: prints the held-out loss of each round with its contribution and without. Contributions "
+	 "are made again from the text: of a member that sent another one the replay ends, and names the round. -1: "
+	 "nobody.",
+	 "Replay"},
 	{.name = NULL},
 };
 
@@ -54,6 +59,8 @@ struct session {
 	struct dataset *data;
 	struct lab_run *run;
 	struct replay *replay;
+	double with, without; /* sums over n_without rounds */
+	int n_without;
 };
 
 static enum rv_err read_traces(struct session *s, const struct rv_args *args, struct rv_errtext *et) {
@@ -185,7 +192,41 @@ static enum rv_err open_all(struct session *s, const struct rv_args *args, struc
 	RV_TRY(worker_rounds_open(args->at[0], &s->first, et));
 	RV_TRY(check_same_run(s, args, et));
 	RV_TRY(new_run(s, et));
-	return replay_new(s->run, s->traces, s->n, &s->replay, et);
+	RV_TRY(replay_new(s->run, s->traces, s->n, &s->replay, et));
+	return s->opts->without < 0 ? RV_OK : replay_leave_out(s->replay, (uint32_t)s->opts->without, et);
+}
+
+/* Logs what the round that was replayed last would have come to without the member in doubt. */
+static void print_without(struct session *s, uint64_t round) {
+	struct replay_without w;
+	if (!replay_left_out(s->replay, &w))
+		return;
+	s->with += w.with;
+	s->without += w.without;
+	s->n_without++;
+	rv_progress_clear(s->console.events);
+	rv_event(s->console.events, RV_INFO, "without",
+			 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_int("member", s->opts->without),
+					   rv_field_double("with", w.with), rv_field_double("without", w.without)),
+			 "round %" PRIu64 ": held-out loss %.4f with member %" PRId64 ", %.4f without: %s", round, w.with,
+			 s->opts->without, w.without, w.without < w.with ? "better without" : "better with");
+}
+
+static void print_verdict(struct session *s) {
+	if (s->opts->without < 0)
+		return;
+	if (s->n_without == 0) {
+		rv_event(s->console.events, RV_INFO, "without_all", RV_FIELDS(rv_field_int("rounds", 0)),
+				 "member %" PRId64 " had no part in these rounds", s->opts->without);
+		return;
+	}
+	const double with = s->with / s->n_without, without = s->without / s->n_without;
+	rv_event(s->console.events, RV_INFO, "without_all",
+			 RV_FIELDS(rv_field_int("rounds", s->n_without), rv_field_double("with", with),
+					   rv_field_double("without", without)),
+			 "over %d rounds the held-out loss is %.4f with member %" PRId64
+			 ", %.4f if each of them had been without it",
+			 s->n_without, with, s->opts->without, without);
 }
 
 static enum rv_err replay_all(struct session *s, struct rv_errtext *et) {
@@ -193,6 +234,7 @@ static enum rv_err replay_all(struct session *s, struct rv_errtext *et) {
 		if (!console_progress(&s->console, "replay", round, replay_rounds(s->replay), "round", ""))
 			return rv_fail(et, RV_E_CANCELLED, "stopped in round %" PRIu64, round);
 		RV_TRY(replay_round(s->replay, et));
+		print_without(s, round);
 	}
 	return RV_OK;
 }
@@ -229,6 +271,8 @@ static enum rv_err run_replay(void *opts, const struct rv_args *args, struct rv_
 		e = replay_count(s->replay, &read, et);
 	if (e == RV_OK)
 		print_result(s, &read);
+	if (e == RV_OK)
+		print_verdict(s);
 	replay_free(s->replay);
 	lab_run_free(s->run);
 	dataset_close(s->data);

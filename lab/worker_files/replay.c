@@ -52,6 +52,9 @@ struct replay {
 	float *before; /* theta of the round before */
 	struct replay_means means;
 	struct replay_reads reads;
+	int64_t left_out; /* member whose contributions are measured; -1: none */
+	bool measured;    /* `without` is of the last round */
+	struct replay_without without;
 	bool streams; /* what a round exchanges is not all, or not taken over whole */
 };
 
@@ -469,6 +472,22 @@ static enum rv_err begin_means(struct replay *p, const struct trace_roster *rost
 	return replay_means_begin(&p->means, p->run, traces, p->n, roster, et);
 }
 
+/* Measures the round without the member that is left out, if it takes part. */
+static enum rv_err measure(struct replay *p, const struct committed *c, const struct averaging_given *given,
+						   struct rv_errtext *et) {
+	p->measured = false;
+	for (int i = 0; i < given->n; i++) {
+		if ((int64_t)given->forms[i].member != p->left_out)
+			continue;
+		if (c->layout.n_rows > 1)
+			return rv_fail(et, RV_E_UNSUPPORTED, "--without: round %" PRIu64 " was reduced in rows",
+						   p->run->global.round);
+		p->measured = true;
+		return replay_without(p->run, given, i, &p->without, et);
+	}
+	return RV_OK;
+}
+
 static enum rv_err contribute(struct replay *p, const struct committed *c, struct rv_errtext *et) {
 	const struct trace_roster *roster = c->roster;
 	struct averaging_given given = {.n = roster->n};
@@ -489,7 +508,7 @@ static enum rv_err contribute(struct replay *p, const struct committed *c, struc
 	RV_TRY(begin_means(p, roster, et));
 	RV_TRY(averaging_reduce_given(p->run, &c->layout, &given, et));
 	replay_means_commit(&p->means, p->run);
-	return RV_OK;
+	return measure(p, c, &given, et);
 }
 
 enum rv_err replay_round(struct replay *p, struct rv_errtext *et) {
@@ -533,6 +552,7 @@ enum rv_err replay_new(struct lab_run *run, const struct trace_record *traces, i
 	if (!p)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a replay");
 	p->run = run;
+	p->left_out = -1;
 	p->streams = run->cfg.run.fragments > 1 || run->cfg.run.mix > 0;
 	p->before = malloc(run->global.cfg.n * sizeof *p->before);
 	enum rv_err e = p->before ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for a replay");
@@ -564,6 +584,20 @@ void replay_free(struct replay *p) {
 	free(p->rounds);
 	free(p->before);
 	free(p);
+}
+
+enum rv_err replay_leave_out(struct replay *p, uint32_t member, struct rv_errtext *et) {
+	RV_TRY(replay_without_check(&p->run->cfg.run, et));
+	if (player_of(p, member) < 0)
+		return rv_fail(et, RV_E_NOTFOUND, "--without: no trace that is here is of member %u", member);
+	p->left_out = member;
+	return RV_OK;
+}
+
+bool replay_left_out(const struct replay *p, struct replay_without *out) {
+	if (p->measured)
+		*out = p->without;
+	return p->measured;
 }
 
 uint64_t replay_rounds(const struct replay *p) {

@@ -7,6 +7,7 @@
 
 #include "lab/run/lab_run.h"
 #include "lab/worker_files/replay_reads.h"
+#include "lab/worker_files/replay_without.h"
 #include "lab/worker_files/trace_read.h"
 
 struct replay;
@@ -20,6 +21,11 @@ enum rv_err replay_new(struct lab_run *run, const struct trace_record *traces, i
 void replay_free(struct replay *p); /* NULL is fine */
 
 uint64_t replay_rounds(const struct replay *p); /* proven by the traces */
+/* Measures in each round from now on what this member's contribution does to it. RV_E_NOTFOUND: its
+ * trace is not here; RV_E_UNSUPPORTED. */
+enum rv_err replay_leave_out(struct replay *p, uint32_t member, struct rv_errtext *et);
+/* Sets *out to what the last round came to; returns false if the member had no part in it. */
+bool replay_left_out(const struct replay *p, struct replay_without *out);
 /* Repeats the next round: brings every worker to its contribution, averages and applies them.
  * RV_E_PROTOCOL: the state hash differs from the recorded one, or a trace cannot be followed;
  * RV_E_CANCELLED (lab_run_stop); RV_E_UNSUPPORTED: a worker went back further than a round. */

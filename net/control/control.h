@@ -25,6 +25,7 @@
 #include "base/leases.h"
 #include "net/banned.h"
 #include "net/control/audit.h"
+#include "net/control/score.h"
 #include "net/control/candidate.h"
 #include "net/control/probe.h"
 #include "net/limits.h"
@@ -201,6 +202,9 @@ struct report {
 	/* Results of the audits that its document orders, as far as they are done. */
 	uint8_t n_verdicts;
 	struct audit_result verdicts[NET_MAX_AUDITS];
+	uint8_t n_scores;
+	struct score_result scores[NET_MAX_SCORES];
+	bool appeals; /* two others should score the contribution again for which it was struck last */
 };
 
 /* A message in the reply to a report, for the person who runs the worker: it decides nothing. 200
@@ -214,7 +218,7 @@ enum notice_kind {
 	NOTICE_STRUCK       /* the same, because of what audits found, for a `reason` */
 };
 /* STRUCK; numbers are those of enum core_strike_reason. */
-enum notice_struck { NOTICE_STRUCK_WITHHELD = 1, NOTICE_STRUCK_FALSE_AUDIT };
+enum notice_struck { NOTICE_STRUCK_WITHHELD = 1, NOTICE_STRUCK_FALSE_AUDIT, NOTICE_STRUCK_TRAINING };
 enum notice_reason {
 	NOTICE_UNREACHED = 1, /* the others got nothing from it in `round` */
 	NOTICE_DIVERGED,      /* it holds other weights than the majority, and fetches theirs */
@@ -415,6 +419,8 @@ struct document {
 	struct rv_hash audit_promise, audit_secret;
 	uint8_t n_audits;
 	struct audit_order audits[NET_MAX_AUDITS]; /* the receiver's */
+	uint8_t n_scores;
+	struct score_order scores[NET_MAX_SCORES]; /* the receiver's */
 	/* The owners that `sections` name, by ascending place. */
 	uint16_t n_column;
 	struct member_ref column[NET_MAX_COLUMN];

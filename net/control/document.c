@@ -22,7 +22,8 @@ _Static_assert(560 + NET_MAX_PROOFS * EQUIVOCATION_BYTES +
 					   NET_MAX_ROW * RV_HASH_BYTES + NET_MAX_RANGES * 10 + NET_MAX_ROWS * 8 +
 					   NET_MAX_SECTIONS * (8 + NET_MAX_ROWS) + NET_MAX_RELAYS * (NET_KEY_BYTES + 2 + NET_ADDR_BYTES) +
 					   NET_MAX_KEPT_SNAPSHOTS * (8 + RV_HASH_BYTES) + 9 + NET_MAX_LEASES * 12 + 2 * RV_HASH_BYTES + 1 +
-					   NET_MAX_AUDITS * 16 + NET_SIG_BYTES <=
+					   NET_MAX_AUDITS * 16 + 1 + NET_MAX_SCORES * (23 + RV_HASH_BYTES + SCORE_PIECES * 12) +
+					   NET_SIG_BYTES <=
 				   NET_MAX_DOCUMENT_BYTES,
 			   "the largest document fits");
 
@@ -139,6 +140,7 @@ static const struct layout own_audits[] = {
 	LAYOUT_FIELD(PLAIN, struct document, audit_promise),
 	LAYOUT_FIELD(PLAIN, struct document, audit_secret),
 	LAYOUT_COUNTED(struct document, audits, n_audits, audit),
+	LAYOUT_COUNTED(struct document, scores, n_scores, layout_score_order),
 	LAYOUT_LAST,
 };
 
@@ -351,7 +353,9 @@ static enum rv_err check_leases(const struct document *d, struct rv_errtext *et)
 }
 
 static enum rv_err check_audits(const struct document *d, struct rv_errtext *et) {
-	const enum rv_err e = audit_orders_check(d->audits, d->n_audits, d->round, et);
+	enum rv_err e = audit_orders_check(d->audits, d->n_audits, d->round, et);
+	if (e == RV_OK)
+		e = score_orders_check(d->scores, d->n_scores, d->round, et);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", WHAT);
 }
 

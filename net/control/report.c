@@ -107,7 +107,12 @@ static const struct layout heldout[] = {
 	LAYOUT_LAST,
 };
 
-static const struct layout audits[] = {LAYOUT_COUNTED(struct report, verdicts, n_verdicts, verdict), LAYOUT_LAST};
+static const struct layout audits[] = {
+	LAYOUT_COUNTED(struct report, verdicts, n_verdicts, verdict),
+	LAYOUT_COUNTED(struct report, scores, n_scores, layout_score_result),
+	LAYOUT_FIELD(BOOL, struct report, appeals),
+	LAYOUT_LAST,
+};
 
 void report_add_path(struct report *m, uint32_t member, uint8_t path) {
 	RV_ASSERT(m->n_paths == 0 || member > m->paths[m->n_paths - 1].member);
@@ -255,6 +260,8 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	RV_TRY(check_lease(out, et));
 	RV_TRY(check_commitment(out, et));
 	e = audit_results_check(out->verdicts, out->n_verdicts, et);
+	if (e == RV_OK)
+		e = score_results_check(out->scores, out->n_scores, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "%s", WHAT);
 	const char *why = measured_invalid(out);

@@ -173,7 +173,8 @@ def chosen(options):
         if kind in ("1of4", "2of8"):
             plan += [(kind, [a] * KINDS[kind][1]) for a in attacks]
         elif kind == "lab":
-            plan += [(kind, [a]) for a in attacks if a.cheats == "weights" and a.evil and "half" not in a.evil]
+            plan += [(kind, [a]) for a in attacks if a.cheats == "weights" and a.evil and "half" not in a.evil
+                     and "audit-training" not in a.config]  # nobody audits in the lab
         elif kind == "pair" and len(attacks) > 1:
             plan += [(kind, [a, attacks[(i + len(attacks) // 2) % len(attacks)]]) for i, a in enumerate(attacks)][:options.pairs]
     return plan

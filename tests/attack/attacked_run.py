@@ -6,7 +6,8 @@ RANDOM_TEXT = "--data"  # an honest program that was given random letters to tra
 
 # Events by which the coordinator names a member as the cause of something.
 BLAMED = {"equivocated", "false_vote", "no_evidence", "suspected", "overdue", "mute", "excluded", "disagreed", "diverged", "wrong_chain", "wrong_size", "in_vain", "ahead",
-          "tokens", "lease", "outlier_loss", "outlier_clipped", "outlier_cosine", "banned", "audit_lied", "audit_false"}
+          "tokens", "lease", "outlier_loss", "outlier_clipped", "outlier_cosine", "banned", "audit_lied", "audit_false",
+          "training_worthless"}
 
 
 class Run:
@@ -15,8 +16,20 @@ class Run:
     def __init__(self, binaries, text, config, patience_s=180):
         self.bin, self.text, self.processes, self.patience_s = binaries, text, [], patience_s
         self.dir = tempfile.mkdtemp(prefix="rivulet-attacked-")
+        if "audit-training" in config:  # members' sequences are leased to them, of a published text
+            config = {**{k: v for k, v in config.items() if k != "data-shards"}, **self.publish()}
         args = [f"--{k}={v}" for k, v in config.items()]
         self.tool("new-run", "--dir", self.path("run"), *args)
+
+    def publish(self):
+        """Publishes the text, which workers read from then on. Returns the run's keys for it."""
+        out = subprocess.run([os.path.join(self.bin, "rivulet"), "data", "publish", self.text, "--out",
+                              self.path("published"), "--holdout", "8"], capture_output=True, text=True)
+        found = re.search(r'"data-hash":"([0-9a-f]{64})"', out.stdout + out.stderr)
+        if out.returncode != 0 or not found:
+            sys.exit(f"rivulet data publish: {out.stdout}{out.stderr}")
+        self.text = self.path("published")
+        return {"data-hash": found.group(1), "holdout-every": 8}
 
     def path(self, name):
         return os.path.join(self.dir, name)

@@ -30,6 +30,10 @@
  *   candidates=K@A;K@A...  they name address A of kind K (enum candidate_kind) beside the first,
  *                   with a signature of its own making
  *
+ * Its hardware, of an honest worker (evil_hardware.c):
+ *   portable=1      kernels without vector instructions
+ *   bf16=B          operands of products are rounded to bf16 (1), or not (0)
+ *
  * What it sends to peers (evil_links.c), from round `lies_from` on (0):
  *   withhold=W      no contributions (1), no means (2), neither (3); its PINGs say that it waits
  *   unlike=1        each peer gets another mean */

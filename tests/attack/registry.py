@@ -20,6 +20,8 @@ Attack = namedtuple("Attack", "name row evil program config cheats names missing
 
 OUTLIERS = ("outlier_cosine", "outlier_clipped", "outlier_loss")
 AUDITED = {"audit-chunks": 8, "audit-rollback": "true"}
+SCORED = {"audit-training": 0.5, "audit-window": 15}
+WORTHLESS = ("training_worthless",)
 PROOFS = ("audit_lied", "banned", "equivocated")
 VOTES = ("disagreed", "false_vote", "no_evidence")
 STALLS = ("suspected", "overdue", "excluded", "mute")
@@ -45,6 +47,12 @@ ATTACKS = [
     attack("x-4 and 1000 times the tokens", 12, "scale=-4,tokens=1024000", config={"weight-by-tokens": "true"},
            cheats="weights", names=("tokens", *OUTLIERS)),
     attack("rides free every other round", "own", "half=1", cheats="weights"),
+    # the same where training is audited
+    attack("zeros, audited", 8, "zero=1", config=SCORED, names=WORTHLESS),
+    attack("noise of its norm, audited", 8, "noise=1", config=SCORED, names=WORTHLESS),
+    attack("stale, audited", 8, "stale=1", config=SCORED, names=WORTHLESS),
+    attack("x-1, audited", 7, "scale=-1", config=SCORED, names=WORTHLESS),
+    attack("rides free every other round, audited", "own", "half=1", config=SCORED, names=WORTHLESS),
     # means
     attack("means x64", 11, "mean=64", config=AUDITED, cheats="means", names=PROOFS),
     attack("means x-1", 11, "mean=-1", config=AUDITED, cheats="means", names=PROOFS),

@@ -333,9 +333,40 @@ static void test_a_trace_names_the_device_of_its_worker(void **state) {
 	assert_fault(trace_read(path, &record, &et), RV_E_CORRUPT, &et, "line 1 is no event of a trace");
 }
 
+/* A replay that measures a member ends in the same bits; its loss with the member is that of the
+ * run's weights, and without it another one. */
+static void test_a_round_without_a_member(void **state) {
+	struct trace_record traces[WORKERS];
+	struct replay *p;
+	const struct told told = usual(2);
+	(void)state;
+	for (uint32_t i = 0; i < WORKERS; i++)
+		make_trace(i, &told, &traces[i]);
+	struct lab_run *run = lab_fixture_start(&f);
+	assert_ok(replay_new(run, traces, WORKERS, &p, &et));
+	struct replay_without w;
+	assert_int_equal(replay_leave_out(p, WORKERS, NULL), RV_E_NOTFOUND);
+	assert_ok(replay_leave_out(p, 1, &et));
+	assert_false(replay_left_out(p, &w));
+	for (int i = 0; i < ROUNDS; i++) {
+		double loss;
+		assert_ok(replay_round(p, &et));
+		assert_true(replay_left_out(p, &w));
+		assert_ok(replica_eval(run->replicas[0], run->global.theta, 0, &loss, &et));
+		assert_true(w.with == loss && w.without != loss && w.without > 0);
+	}
+	const struct rv_hash replayed = global_full_hash(&run->global);
+	assert_hashes_equal(replayed, end);
+	replay_free(p);
+	lab_run_free(run);
+	for (int i = 0; i < WORKERS; i++)
+		trace_record_release(&traces[i]);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_newer_trace_is_refused_by_its_version),
+		cmocka_unit_test(test_a_round_without_a_member),
 		cmocka_unit_test(test_a_later_process_names_the_attempt_of_its_vote),
 		cmocka_unit_test(test_the_attempt_that_counted_is_taken),
 		cmocka_unit_test(test_an_attempt_that_nobody_names),

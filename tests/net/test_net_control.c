@@ -15,7 +15,10 @@
 static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
 /* At the end of a report: with a commitment for two codecs. */
 enum { LEASE_BYTES = 8 + 4, COMMITMENT_BYTES = 1 + 2 * (1 + RV_HASH_BYTES), TEXT_BYTES = 4 * 8 + RV_HASH_BYTES };
-enum { VERDICTS_BYTES = 1 + 2 * (8 + 4 + 1 + 4 + RV_HASH_BYTES), HELDOUT_BYTES = 8 + 4 };
+enum {
+	VERDICTS_BYTES = 1 + 2 * (8 + 4 + 1 + 4 + RV_HASH_BYTES) + 1 + 2 * (8 + 4 + 1 + 4 + 4) + 1,
+	HELDOUT_BYTES = 8 + 4
+};
 
 /* What was decoded, encoded again, is what was decoded: `buffer`, n bytes. (Structs have padding,
  * so bytes decide.) */
@@ -192,6 +195,9 @@ static struct report a_report(void) {
 		.heldout_loss = 28.5f,
 		.n_verdicts = 2,
 		.verdicts = {{2, NET_MAX_CHUNKS - 1, AUDIT_WRONG, NET_NO_MEMBER, {{33}}}, {1, 0, AUDIT_WITHHELD, 7, {{0}}}},
+		.n_scores = 2,
+		.scores = {{2, 5, SCORE_MEASURED, 0.25f, -0.5f}, {1, 6, SCORE_WITHHELD, 0, 0}},
+		.appeals = true,
 		.probed = {.n = 1, .list = {{.id = 19, .n = 2, .results = {PROBE_OPEN, PROBE_SILENT}}}}};
 }
 
@@ -223,6 +229,8 @@ static void test_report(void **state) {
 	assert_true(out.lease_first == in.lease_first && out.lease_count == 320);
 	assert_true(out.n_verdicts == 2 && out.verdicts[0].chunk == NET_MAX_CHUNKS - 1 && out.verdicts[0].found.b[0] == 33);
 	assert_true(out.verdicts[1].verdict == AUDIT_WITHHELD && out.verdicts[1].member == 7);
+	assert_true(out.n_scores == 2 && out.scores[0].member == 5 && out.scores[0].gain == 0.25f && out.appeals);
+	assert_true(out.scores[0].own == -0.5f && out.scores[1].verdict == SCORE_WITHHELD && out.scores[1].round == 1);
 	assert_true(commitment_equal(&out.commitment, &in.commitment));
 	assert_true(out.text_mirror_bytes == 21 && out.text_member_bytes == 22 && out.text_coordinator_bytes == 23);
 	assert_int_equal(out.text_stall_us, 24);
@@ -327,6 +335,11 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.verdicts[1].member = NET_NO_MEMBER, "verdicts[1]: a member is named, or missing");
 	REPORT_REFUSED(m.verdicts[0].found = (struct rv_hash){{0}}, "verdicts[0]: a hash is there, or missing");
 	REPORT_REFUSED(m.verdicts[1].found.b[9] = 1, "verdicts[1]: a hash is there, or missing");
+	REPORT_REFUSED(m.scores[0].verdict = 0, "scores[0]: an unknown verdict");
+	REPORT_REFUSED(m.scores[1].verdict = SCORE_VERDICTS, "scores[1]: an unknown verdict");
+	REPORT_REFUSED(m.scores[0].member = NET_NO_MEMBER, "scores[0]: no member");
+	REPORT_REFUSED(m.scores[0].own = NAN, "scores[0]: a gain is not finite");
+	REPORT_REFUSED(m.scores[1].gain = 1, "scores[1]: gains that were not measured");
 	REPORT_REFUSED(m.lease_first = LEASE_MAX_POSITION - 319, "past 2^62");
 	REPORT_REFUSED(m.mean2 = -1, "mean2");
 	REPORT_REFUSED(m.mean2 = NAN, "mean2");
@@ -379,6 +392,9 @@ static void test_the_largest_report_fits(void **state) {
 	for (int i = 0; i < PROBES_AT_ONCE; i++)
 		in.probed.list[i] =
 			(struct probed){.id = 1, .n = PROBE_MAX_ADDRS, .results = {PROBE_OPEN, PROBE_OPEN, PROBE_OPEN, PROBE_OPEN}};
+	in.n_scores = NET_MAX_SCORES;
+	for (int i = 2; i < NET_MAX_SCORES; i++)
+		in.scores[i] = in.scores[0];
 	in.n_verdicts = NET_MAX_AUDITS;
 	for (int i = 2; i < NET_MAX_AUDITS; i++)
 		in.verdicts[i] = in.verdicts[0];
@@ -473,6 +489,16 @@ static struct document *a_document(void) {
 		.audit_secret = {{42}},
 		.n_audits = 1,
 		.audits = {{.round = 1, .attempt = 2, .chunk = NET_MAX_CHUNKS - 1}},
+		.n_scores = 1,
+		.scores = {{.round = 1,
+					.member = 9,
+					.n_chunks = 10,
+					.share = 20000,
+					.codec = 3,
+					.part = 2,
+					.root = {{43}},
+					.n_pieces = 2,
+					.pieces = {{77, 3}, {LEASE_MAX_POSITION - 5, 5}}}},
 		.n_relays = 2,
 		.relays = {{.key = {1}, .addr = "relay.example:7435"}, {.key = {2}, .addr = "[::1]:7435"}}};
 	for (uint32_t i = 0; i < 3; i++) {
@@ -519,6 +545,9 @@ static void test_document(void **state) {
 	assert_int_equal(doc_out.ranges[2].owner, 2);
 	assert_true(doc_out.n_audits == 1 && doc_out.audits[0].round == 1 && doc_out.audits[0].attempt == 2 &&
 				doc_out.audits[0].chunk == NET_MAX_CHUNKS - 1);
+	assert_true(doc_out.n_scores == 1 && doc_out.scores[0].member == 9 && doc_out.scores[0].share == 20000 &&
+				doc_out.scores[0].root.b[0] == 43 && doc_out.scores[0].n_pieces == 2);
+	assert_true(doc_out.scores[0].pieces[0].begin == 77 && doc_out.scores[0].pieces[1].count == 5);
 	assert_true(doc_out.audit_promise.b[0] == 41 && doc_out.audit_secret.b[0] == 42);
 	assert_true(doc_out.n_leases == 3 && doc_out.lease_first == 700);
 	assert_true(doc_out.leases[1].begin == LEASE_MAX_POSITION - UINT32_MAX && doc_out.leases[1].count == UINT32_MAX);
@@ -579,6 +608,12 @@ static void test_the_largest_document_fits(void **state) {
 	d->n_audits = NET_MAX_AUDITS;
 	for (int i = 0; i < NET_MAX_AUDITS; i++)
 		d->audits[i] = d->audits[0];
+	d->n_scores = NET_MAX_SCORES;
+	d->scores[0].n_pieces = SCORE_PIECES;
+	for (int i = 0; i < SCORE_PIECES; i++)
+		d->scores[0].pieces[i] = (struct lease_piece){7, 1};
+	for (int i = 1; i < NET_MAX_SCORES; i++)
+		d->scores[i] = d->scores[0];
 	d->n_leases = NET_MAX_LEASES;
 	for (uint32_t i = 0; i < NET_MAX_LEASES; i++)
 		d->leases[i] = (struct lease_piece){2 * i, 1};
@@ -650,6 +685,14 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->audits[0].round = d->round, "audits[0] of round");
 	DOCUMENT_REFUSED(d->audits[0].attempt = 0, "audits[0] of round 1, attempt 0");
 	DOCUMENT_REFUSED(d->audits[0].chunk = NET_MAX_CHUNKS, "audits[0] of round 1, attempt 2, chunk 1048576");
+	DOCUMENT_REFUSED(d->scores[0].round = d->round, "scores[0]: a round that is not committed");
+	DOCUMENT_REFUSED(d->scores[0].member = NET_NO_MEMBER, "scores[0]: no member");
+	DOCUMENT_REFUSED(d->scores[0].part = NET_MAX_PART + 1, "scores[0]: no member, or a part");
+	DOCUMENT_REFUSED(d->scores[0].n_chunks = 0, "scores[0]: a number of chunks");
+	DOCUMENT_REFUSED(d->scores[0].share = 0, "scores[0]: a share");
+	DOCUMENT_REFUSED(d->scores[0].share = SCORE_SHARE_ONE + 1, "scores[0]: a share");
+	DOCUMENT_REFUSED(d->scores[0].n_pieces = 0, "scores[0]: no sequences");
+	DOCUMENT_REFUSED(d->scores[0].pieces[1].count = 6, "scores[0]: a piece");
 	DOCUMENT_REFUSED(d->leases[1].count = 0, "leases[1]");
 	DOCUMENT_REFUSED(d->leases[1].begin++, "leases[1] = 4611686014132420610+4294967295, number 764: empty, or past");
 	DOCUMENT_REFUSED(d->lease_first = LEASE_MAX_POSITION - 100, "leases[1]");

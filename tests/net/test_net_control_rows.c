@@ -5,7 +5,7 @@
 #include "tests/common/check.h"
 
 static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
-enum { LEASES_BYTES = 8 + 1 + 2 * RV_HASH_BYTES + 1 }; /* of none, and no audits, at the end of a document */
+enum { LEASES_BYTES = 8 + 1 + 2 * RV_HASH_BYTES + 1 + 1 }; /* of none, and no audits, at the end of a document */
 static struct document in, out;
 
 static struct member_ref ref(uint32_t member, uint16_t place, uint8_t row) {

@@ -16,6 +16,9 @@ static struct {
 	bool linked[MEMBERS], own_is_there;
 	int taken, judged;
 	enum audit_verdict verdict;
+	size_t sent_bytes; /* of a contribution to be scored; 0: this worker cannot */
+	uint8_t *scored;   /* that was given to be scored; NULL: none */
+	uint32_t chunk;    /* that answers are for, and FETCH is expected for */
 } w;
 
 static size_t chunk_bytes(void *ctx, uint64_t round, uint8_t codec, uint32_t chunk) {
@@ -69,16 +72,36 @@ static void give(void *ctx, void *memory) {
 	free(memory);
 }
 
+static size_t sent_bytes(void *ctx, const struct score_order *o) {
+	(void)ctx;
+	assert_int_equal(o->round, 7);
+	return w.sent_bytes;
+}
+
+static void score(void *ctx, const struct score_order *o, uint8_t *encoded) {
+	(void)ctx;
+	assert_true(o->member == 2 && w.scored == NULL);
+	w.scored = encoded;
+	w.taken--;
+}
+
 static struct document doc;
 
 static void open_world(void) {
 	static uint64_t memory[1 << 15];
-	const struct auditor_ops ops = {
-		.chunk_bytes = chunk_bytes, .own = own, .judge = judge, .linked = linked, .take = take, .give = give};
+	const struct auditor_ops ops = {.chunk_bytes = chunk_bytes,
+									.own = own,
+									.judge = judge,
+									.linked = linked,
+									.take = take,
+									.give = give,
+									.sent_bytes = sent_bytes,
+									.score = score};
 	assert_true(auditor_size() <= sizeof memory);
 	memset(&w, 0, sizeof w);
 	w.verdict = AUDIT_RIGHT;
 	w.own_is_there = true;
+	w.chunk = CHUNK;
 	w.a = auditor_init(memory, SELF, TAG, &ops);
 	doc = (struct document){.phase = RUN_REDUCE, .round = 7, .attempt = 2, .n_chunks = CHUNKS, .n_members = MEMBERS};
 	for (uint32_t m = 0; m < MEMBERS; m++) {
@@ -96,6 +119,7 @@ static void open_world(void) {
 static int close_world(void **state) {
 	(void)state;
 	auditor_release(w.a);
+	free(w.scored);
 	assert_int_equal(w.taken, 0);
 	return 0;
 }
@@ -121,7 +145,7 @@ static bool is_asked(uint32_t member) {
 	if (!auditor_send(w.a, w.now_us, member, &m))
 		return false;
 	assert_int_equal(frame_fetch_decode(&m.header, m.part[0], &f, NULL), RV_OK);
-	assert_true(f.kind == FRAME_FETCH_CONTRIBUTION && f.round == 7 && f.index == CHUNK);
+	assert_true(f.kind == FRAME_FETCH_CONTRIBUTION && f.round == 7 && f.index == w.chunk);
 	return true;
 }
 
@@ -130,7 +154,7 @@ static enum rv_err answer_bytes(uint32_t member, const uint8_t *piece, size_t n,
 	enum rv_err e = RV_OK;
 	for (size_t at = 0; at < n && e == RV_OK; at += slice) {
 		const size_t bytes = n - at < slice ? n - at : slice;
-		const struct frame_piece p = {.of = {.kind = FRAME_FETCH_CONTRIBUTION, .round = 7, .index = CHUNK},
+		const struct frame_piece p = {.of = {.kind = FRAME_FETCH_CONTRIBUTION, .round = 7, .index = w.chunk},
 									  .offset = (uint32_t)at,
 									  .total = (uint32_t)n,
 									  .data = piece + at,
@@ -145,11 +169,11 @@ static enum rv_err answer_bytes(uint32_t member, const uint8_t *piece, size_t n,
 
 static enum rv_err answer(uint32_t member) {
 	uint8_t piece[BYTES + MERKLE_MAX_PROOF * sizeof(struct rv_hash)];
-	return answer_bytes(member, piece, piece_of(member, CHUNK, piece), 64);
+	return answer_bytes(member, piece, piece_of(member, w.chunk, piece), 64);
 }
 
 static enum rv_err answer_none(uint32_t member) {
-	const struct frame_fetch f = {.kind = FRAME_FETCH_CONTRIBUTION, .round = 7, .index = CHUNK};
+	const struct frame_fetch f = {.kind = FRAME_FETCH_CONTRIBUTION, .round = 7, .index = w.chunk};
 	uint8_t body[FRAME_NONE_BYTES];
 	struct rv_errtext et;
 	const struct frame_header h = frame_none_encode(&f, TAG, body);
@@ -336,6 +360,120 @@ static void what_was_not_asked_for_is_a_breach(void **state) {
 	assert_int_equal(auditor_receive(w.a, 0, 0, &h, body, &et), RV_E_PROTOCOL); /* not from the beginning */
 }
 
+/* ---- of training ---- */
+
+/* Member 2's contribution to round 7 is to be scored: of all chunks, or of every second one. */
+static void order_score(uint32_t member, uint8_t part) {
+	open_world();
+	w.sent_bytes = (part ? (CHUNKS + 1) / 2 : CHUNKS) * BYTES;
+	w.chunk = 0;
+	doc.phase = RUN_OPEN;
+	doc.round = 8;
+	doc.n_scores = 1;
+	doc.scores[0] = (struct score_order){.round = 7,
+										 .member = member,
+										 .n_chunks = CHUNKS,
+										 .share = 1,
+										 .part = part,
+										 .root = merkle_root(w.nodes[2], CHUNKS),
+										 .n_pieces = 1,
+										 .pieces = {{0, 1}}};
+	auditor_follow(w.a, w.now_us, &doc);
+}
+
+static void expect_score(enum score_verdict verdict, float gain) {
+	static struct report r;
+	auditor_report(w.a, &r);
+	assert_true(r.n_verdicts == 0 && r.n_scores == 1);
+	assert_int_equal(score_results_check(r.scores, r.n_scores, NULL), RV_OK);
+	assert_true(r.scores[0].round == 7 && r.scores[0].verdict == verdict && r.scores[0].gain == gain);
+	assert_true(auditor_has_news(w.a));
+	assert_int_equal(w.taken, 0);
+}
+
+static void fetch_all(uint8_t part) {
+	for (w.chunk = 0; w.chunk < CHUNKS; w.chunk++) {
+		if (part && (7 + 2 + w.chunk) % part != 0)
+			continue;
+		assert_true(w.scored == NULL && is_asked(2) && !is_asked(0));
+		assert_int_equal(answer(2), RV_OK);
+	}
+	assert_true(w.scored != NULL && !is_asked(2));
+}
+
+static void a_whole_contribution_is_fetched_and_scored(void **state) {
+	(void)state;
+	order_score(2, 0);
+	fetch_all(0);
+	assert_memory_equal(w.scored, w.data[2], CHUNKS * BYTES);
+	assert_int_equal(auditor_deadline_us(w.a), INT64_MAX);
+	const struct score_result r = {.round = 7, .member = 2, .verdict = SCORE_MEASURED, .gain = 0.5f, .own = 1};
+	auditor_scored(w.a, &r);
+	expect_score(SCORE_MEASURED, 0.5f);
+}
+
+static void of_a_slow_member_what_it_sent(void **state) {
+	(void)state;
+	order_score(2, 2);
+	w.sent_bytes = 2 * BYTES; /* chunks 1 and 3: 7 + 2 + chunk is even */
+	auditor_release(w.a);
+	doc.n_scores = 0;
+	auditor_follow(w.a, w.now_us, &doc);
+	doc.n_scores = 1;
+	auditor_follow(w.a, w.now_us, &doc);
+	fetch_all(2);
+	assert_memory_equal(w.scored, w.data[2][1], BYTES);
+	assert_memory_equal(w.scored + BYTES, w.data[2][3], BYTES);
+}
+
+static void one_that_gives_another_contribution_withholds(void **state) {
+	(void)state;
+	order_score(2, 0);
+	assert_true(is_asked(2));
+	assert_int_equal(answer(2), RV_OK);
+	w.chunk = 1;
+	w.data[2][1][0] ^= 1;
+	assert_true(is_asked(2));
+	assert_int_equal(answer(2), RV_OK);
+	expect_score(SCORE_WITHHELD, 0);
+}
+
+static void silence_withholds_and_no_link_is_nobodys_fault(void **state) {
+	(void)state;
+	for (int is_linked = 0; is_linked < 2; is_linked++) {
+		order_score(2, 0);
+		w.linked[2] = is_linked;
+		assert_true(is_asked(2));
+		assert_int_equal(answer(2), RV_OK);
+		w.now_us += AUDITOR_PATIENCE_US; /* since the last chunk */
+		auditor_tick(w.a, w.now_us);
+		expect_score(is_linked ? SCORE_WITHHELD : SCORE_UNABLE, 0);
+	}
+}
+
+static void what_cannot_be_scored_makes_it_unable(void **state) {
+	(void)state;
+	order_score(SELF, 0);
+	expect_score(SCORE_UNABLE, 0);
+	order_score(2, 0);
+	auditor_release(w.a);
+	w.sent_bytes = 0;
+	doc.scores[0].root.b[0] ^= 1; /* another order */
+	auditor_follow(w.a, w.now_us, &doc);
+	expect_score(SCORE_UNABLE, 0);
+}
+
+static void a_score_that_comes_late_is_dropped(void **state) {
+	(void)state;
+	order_score(2, 0);
+	fetch_all(0);
+	doc.n_scores = 0;
+	auditor_follow(w.a, w.now_us, &doc);
+	const struct score_result r = {.round = 7, .member = 2, .verdict = SCORE_MEASURED, .gain = 0.5f, .own = 1};
+	auditor_scored(w.a, &r);
+	assert_false(auditor_has_news(w.a));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(all_pieces_are_judged, close_world),
@@ -348,6 +486,12 @@ int main(void) {
 		cmocka_unit_test_teardown(what_this_worker_lacks_makes_it_unable, close_world),
 		cmocka_unit_test_teardown(an_order_that_is_gone_is_left, close_world),
 		cmocka_unit_test_teardown(what_was_not_asked_for_is_a_breach, close_world),
+		cmocka_unit_test_teardown(a_whole_contribution_is_fetched_and_scored, close_world),
+		cmocka_unit_test_teardown(of_a_slow_member_what_it_sent, close_world),
+		cmocka_unit_test_teardown(one_that_gives_another_contribution_withholds, close_world),
+		cmocka_unit_test_teardown(silence_withholds_and_no_link_is_nobodys_fault, close_world),
+		cmocka_unit_test_teardown(what_cannot_be_scored_makes_it_unable, close_world),
+		cmocka_unit_test_teardown(a_score_that_comes_late_is_dropped, close_world),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

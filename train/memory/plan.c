@@ -191,6 +191,8 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 		p->copies = state + saved * replicas;
 		if (q->run->late == RUN_LATE_KEEP)
 			p->copies += vectors(in, 1);
+		if (run_config_is_scored(q->run)) /* another one's and its own, and theta after a step each way */
+			p->audit = 2 * global_max_sent_bytes(&g) + vectors(in, 2);
 	}
 	return RV_OK;
 }
@@ -236,6 +238,7 @@ static const struct entry {
 	{"outer state", offsetof(struct memory_plan, outer)},
 	{"exchange", offsetof(struct memory_plan, exchange)},
 	{"copies", offsetof(struct memory_plan, copies)},
+	{"audits", offsetof(struct memory_plan, audit)},
 	{"cache", offsetof(struct memory_plan, cache)},
 	{"workspace", offsetof(struct memory_plan, workspace)},
 	{"offloaded", offsetof(struct memory_plan, offloaded)},

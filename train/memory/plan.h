@@ -46,6 +46,7 @@ struct memory_plan {
 	size_t outer;                                       /* theta and the outer optimizer's states */
 	size_t exchange;                                    /* encoded outer gradients: own, received, reduced */
 	size_t copies;           /* held while a state is written to disk, or inner progress is kept over an outer step */
+	size_t audit;            /* contributions that are scored, and the weights that they move */
 	size_t cache;            /* keys and values */
 	size_t workspace;        /* backends' memory besides vectors, as step_memory counts */
 	size_t spare;            /* part of workspace that steps can do without */

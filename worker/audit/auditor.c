@@ -8,10 +8,14 @@
 #include <string.h>
 
 /* An ordered audit. */
+enum { MAX_ORDERS = NET_MAX_AUDITS + NET_MAX_SCORES };
 struct order {
-	struct audit_order of;
+	bool scores; /* it is of training */
 	bool done;
+	struct audit_order of;
 	struct audit_result result;
+	struct score_order score;
+	struct score_result scored;
 };
 
 /* The piece of one participant. */
@@ -31,15 +35,20 @@ struct auditor {
 	uint64_t run_tag;
 	struct auditor_roster rosters[AUDITOR_ROUNDS]; /* by round mod AUDITOR_ROUNDS */
 	int n_orders;
-	struct order orders[NET_MAX_AUDITS];
+	struct order orders[MAX_ORDERS]; /* those of averages first */
 	bool news;
 	/* The audit under way. */
-	int at; /* place in orders; -1: none */
-	const struct auditor_roster *roster;
+	int at;                              /* place in orders; -1: none */
+	const struct auditor_roster *roster; /* of averages */
+	uint32_t chunk, n_chunks;            /* that is asked for, of so many */
 	int64_t until_us;
 	int n;
 	struct piece pieces[NET_MAX_ROW];
-	void *memory;
+	void *memory; /* of pieces; of training the contribution, and behind it room for a piece */
+	/* The participant whose training is audited, and where its next chunk goes in `memory`. */
+	struct auditor_member author;
+	uint8_t *next;
+	size_t sent_bytes;
 	/* Answers that are still due to an audit that has ended: the next one of each of these members,
 	 * which are linked. */
 	struct {
@@ -65,9 +74,11 @@ struct auditor *auditor_init(void *memory, uint32_t self_member, uint64_t run_ta
 }
 
 static struct frame_fetch fetch_of(const struct auditor *a) {
-	const struct audit_order *o = &a->orders[a->at].of;
-	return (struct frame_fetch){
-		.kind = FRAME_FETCH_CONTRIBUTION, .part = FRAME_PART_PIECE, .round = o->round, .index = o->chunk};
+	const struct order *o = &a->orders[a->at];
+	return (struct frame_fetch){.kind = FRAME_FETCH_CONTRIBUTION,
+								.part = FRAME_PART_PIECE,
+								.round = o->scores ? o->score.round : o->of.round,
+								.index = a->chunk};
 }
 
 /* Ends the audit under way; answers that are still to come are void. */
@@ -95,6 +106,11 @@ static void conclude(struct auditor *a, enum audit_verdict verdict, uint32_t mem
 	struct order *o = &a->orders[a->at];
 	RV_ASSERT(a->at >= 0 && !o->done);
 	o->done = true;
+	if (o->scores)
+		o->scored =
+			(struct score_result){.round = o->score.round,
+								  .member = o->score.member,
+								  .verdict = (uint8_t)(verdict == AUDIT_WITHHELD ? SCORE_WITHHELD : SCORE_UNABLE)};
 	o->result = (struct audit_result){
 		.round = o->of.round, .chunk = o->of.chunk, .verdict = (uint8_t)verdict, .member = member};
 	if (verdict == AUDIT_WRONG)
@@ -118,45 +134,51 @@ void auditor_note_roster(struct auditor *a, const struct document *d) {
 	}
 }
 
-static bool same_order(const struct audit_order *a, const struct audit_order *b) {
-	return a->round == b->round && a->attempt == b->attempt && a->chunk == b->chunk;
+static bool same_order(const struct order *a, const struct order *b) {
+	if (a->scores != b->scores)
+		return false;
+	return a->scores ? a->score.round == b->score.round && a->score.member == b->score.member &&
+						   rv_hash_equal(&a->score.root, &b->score.root)
+					 : a->of.round == b->of.round && a->of.attempt == b->of.attempt && a->of.chunk == b->of.chunk;
 }
 
-static int find_order(const struct auditor *a, const struct audit_order *o) {
-	for (int i = 0; i < a->n_orders; i++)
-		if (same_order(&a->orders[i].of, o))
-			return i;
-	return -1;
-}
-
-static bool is_ordered(const struct document *d, const struct audit_order *o) {
+/* Lists what the document orders. Returns how many. */
+static int list_orders(const struct document *d, struct order out[MAX_ORDERS]) {
+	int n = 0;
 	for (int i = 0; i < d->n_audits; i++)
-		if (same_order(&d->audits[i], o))
-			return true;
-	return false;
+		out[n++] = (struct order){.of = d->audits[i]};
+	for (int i = 0; i < d->n_scores; i++)
+		out[n++] = (struct order){.scores = true, .score = d->scores[i]};
+	return n;
 }
 
 void auditor_follow(struct auditor *a, int64_t now_us, const struct document *d) {
-	struct order orders[NET_MAX_AUDITS];
+	struct order orders[MAX_ORDERS];
+	const int n = list_orders(d, orders);
 	int at = -1;
-	if (a->at >= 0 && !is_ordered(d, &a->orders[a->at].of))
+	for (int i = 0; i < n; i++)
+		for (int k = 0; k < a->n_orders; k++)
+			if (same_order(&orders[i], &a->orders[k])) {
+				orders[i] = a->orders[k];
+				at = k == a->at ? i : at;
+			}
+	if (a->at >= 0 && at < 0)
 		leave(a);
-	for (int i = 0; i < d->n_audits; i++) {
-		const int known = find_order(a, &d->audits[i]);
-		orders[i] = known >= 0 ? a->orders[known] : (struct order){.of = d->audits[i]};
-		at = known >= 0 && known == a->at ? i : at;
-	}
-	a->n_orders = d->n_audits;
-	memcpy(a->orders, orders, d->n_audits * sizeof orders[0]);
+	a->n_orders = n;
+	memcpy(a->orders, orders, (size_t)n * sizeof orders[0]);
 	a->at = at;
 	auditor_tick(a, now_us);
 }
 
 void auditor_report(const struct auditor *a, struct report *r) {
-	r->n_verdicts = 0;
-	for (int i = 0; i < a->n_orders; i++)
-		if (a->orders[i].done)
-			r->verdicts[r->n_verdicts++] = a->orders[i].result;
+	r->n_verdicts = r->n_scores = 0;
+	for (int i = 0; i < a->n_orders; i++) {
+		const struct order *o = &a->orders[i];
+		if (o->done && o->scores)
+			r->scores[r->n_scores++] = o->scored;
+		else if (o->done)
+			r->verdicts[r->n_verdicts++] = o->result;
+	}
 }
 
 bool auditor_has_news(struct auditor *a) {
@@ -188,7 +210,7 @@ static bool has_all(const struct auditor *a) {
 
 /* Returns true if the piece is the chunk that its sender has committed to. */
 static bool is_proven(const struct auditor *a, const struct piece *p) {
-	const struct merkle_range range = {a->roster->n_chunks, a->orders[a->at].of.chunk, 1};
+	const struct merkle_range range = {a->n_chunks, a->chunk, 1};
 	const struct rv_hash leaf = merkle_leaf(range.first, p->at, p->chunk_bytes);
 	struct rv_hash proof[MERKLE_MAX_PROOF];
 	memcpy(proof, p->at + p->chunk_bytes, p->bytes - p->chunk_bytes);
@@ -225,12 +247,82 @@ static void take_own(struct auditor *a, struct piece *p, const struct audit_orde
 		conclude(a, AUDIT_UNABLE, NET_NO_MEMBER, NULL);
 }
 
-static void begin(struct auditor *a, int64_t now_us, int at) {
-	const struct audit_order *o = &a->orders[at].of;
-	a->at = at;
-	a->roster = roster_of(a, o);
+/* ---- of a whole contribution ---- */
+
+static bool has_chunk(const struct score_order *o, uint32_t chunk) {
+	return slow_contributes(o->part, o->member, o->round, chunk);
+}
+
+/* Asks for the first chunk from a->chunk on that the author has contributed; returns false if there
+ * is none. */
+static bool ask_for_chunk(struct auditor *a) {
+	const struct score_order *o = &a->orders[a->at].score;
+	while (a->chunk < a->n_chunks && !has_chunk(o, a->chunk))
+		a->chunk++;
+	if (a->chunk == a->n_chunks)
+		return false;
+	const size_t chunk_bytes = a->ops.chunk_bytes(a->ops.ctx, o->round, o->codec, a->chunk);
+	const struct merkle_range range = {a->n_chunks, a->chunk, 1};
+	a->pieces[0] = (struct piece){.from = &a->author,
+								  .chunk_bytes = chunk_bytes,
+								  .bytes = chunk_bytes + merkle_proof_hashes(&range) * sizeof(struct rv_hash),
+								  .at = (uint8_t *)a->memory + a->sent_bytes};
+	return true;
+}
+
+static void begin_score(struct auditor *a) {
+	enum { PIECE_BYTES = NET_MAX_CHUNK_BYTES + MERKLE_MAX_PROOF * sizeof(struct rv_hash) };
+	const struct score_order *o = &a->orders[a->at].score;
+	a->roster = NULL;
+	a->author = (struct auditor_member){.member = o->member, .codec = o->codec, .part = o->part, .root = o->root};
+	a->n_chunks = o->n_chunks;
+	a->chunk = 0;
+	a->sent_bytes = o->member != a->self ? a->ops.sent_bytes(a->ops.ctx, o) : 0;
+	if (a->sent_bytes > 0)
+		a->memory = a->ops.take(a->ops.ctx, a->sent_bytes + PIECE_BYTES);
+	a->next = a->memory;
+	a->n = 1;
+	if (a->memory == NULL || !ask_for_chunk(a)) {
+		a->n = 0;
+		conclude(a, AUDIT_UNABLE, NET_NO_MEMBER, NULL);
+	}
+}
+
+/* Keeps a chunk that is proven; the last one: the contribution is scored. */
+static void keep_chunk(struct auditor *a, int64_t now_us) {
+	const struct piece p = a->pieces[0];
+	memcpy(a->next, p.at, p.chunk_bytes);
+	a->next += p.chunk_bytes;
+	a->chunk++;
 	a->until_us = now_us + AUDITOR_PATIENCE_US;
+	if (ask_for_chunk(a))
+		return;
+	uint8_t *encoded = a->memory;
+	RV_ASSERT(a->next == encoded + a->sent_bytes);
+	a->memory = NULL;
 	a->n = 0;
+	a->until_us = INT64_MAX;
+	a->ops.score(a->ops.ctx, &a->orders[a->at].score, encoded);
+}
+
+void auditor_scored(struct auditor *a, const struct score_result *result) {
+	struct order *o = a->at >= 0 ? &a->orders[a->at] : NULL;
+	if (o == NULL || !o->scores || a->until_us != INT64_MAX || o->score.round != result->round ||
+		o->score.member != result->member)
+		return; /* it is ordered no more */
+	o->done = true;
+	o->scored = *result;
+	a->news = true;
+	leave(a);
+}
+
+/* ---- begin and end ---- */
+
+static void begin_average(struct auditor *a) {
+	const struct audit_order *o = &a->orders[a->at].of;
+	a->roster = roster_of(a, o);
+	a->chunk = o->chunk;
+	a->n_chunks = a->roster != NULL ? a->roster->n_chunks : 0;
 	const size_t bytes = a->roster != NULL ? list_pieces(a, o) : 0;
 	if (bytes > 0)
 		a->memory = a->ops.take(a->ops.ctx, bytes);
@@ -248,6 +340,16 @@ static void begin(struct auditor *a, int64_t now_us, int at) {
 			take_own(a, &a->pieces[i], o);
 	if (a->at >= 0 && has_all(a))
 		judge(a);
+}
+
+static void begin(struct auditor *a, int64_t now_us, int at) {
+	a->at = at;
+	a->n = 0;
+	a->until_us = now_us + AUDITOR_PATIENCE_US;
+	if (a->orders[at].scores)
+		begin_score(a);
+	else
+		begin_average(a);
 }
 
 /* The first participant whose piece is missing is named: it holds the audit up, if it is linked. */
@@ -333,7 +435,8 @@ static void take_none(struct auditor *a, int64_t now_us, struct piece *p) {
 }
 
 /* Takes a slice of a piece; a piece of another length is not what was committed to. */
-static enum rv_err take_slice(struct auditor *a, struct piece *p, const struct frame_piece *f, struct rv_errtext *et) {
+static enum rv_err take_slice(struct auditor *a, int64_t now_us, struct piece *p, const struct frame_piece *f,
+							  struct rv_errtext *et) {
 	if (f->offset != p->got)
 		return rv_fail(et, RV_E_PROTOCOL, "a slice of a contribution at %u, must be at %zu", f->offset, p->got);
 	if (f->offset + f->data_bytes == f->total)
@@ -348,6 +451,8 @@ static enum rv_err take_slice(struct auditor *a, struct piece *p, const struct f
 		return RV_OK;
 	if (!is_proven(a, p))
 		conclude(a, AUDIT_WITHHELD, p->from->member, NULL);
+	else if (a->orders[a->at].scores)
+		keep_chunk(a, now_us);
 	else if (has_all(a))
 		judge(a);
 	return RV_OK;
@@ -378,7 +483,7 @@ enum rv_err auditor_receive(struct auditor *a, int64_t now_us, uint32_t member, 
 	if (p == NULL || p->state != PIECE_ASKED || !same_fetch(&asked, &f.of))
 		return rv_fail(et, RV_E_PROTOCOL, "a contribution that was not asked for");
 	if (h->type == FRAME_PIECE)
-		return take_slice(a, p, &f, et);
+		return take_slice(a, now_us, p, &f, et);
 	take_none(a, now_us, p);
 	return RV_OK;
 }

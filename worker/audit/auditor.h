@@ -1,14 +1,23 @@
-/* auditor.h: executes the audits that documents order (net/control/audit.h): remembers the rosters
- * of the last rounds, asks each participant for its contribution to the chunk, and judges when all
- * are there.
+/* auditor.h: executes the audits that documents order. For one of an average (net/control/audit.h)
+ * it remembers the rosters of the last rounds, asks each participant for its contribution to the
+ * chunk, and judges when all are there.
  *
  *   ORDERED --> ASKING -- all pieces there, and proven --> RIGHT | WRONG
  *      |          +-- one gives NONE, or what it has not committed to --> WITHHELD by it
  *      |          +-- AUDITOR_PATIENCE_US over: WITHHELD by one that is linked, else UNABLE
  *      +-- this process did not take part in that attempt: UNABLE
  *
- * One audit is under way at a time, the oldest first. Results are repeated in each report until the
- * document orders them no more. No I/O, no clock; memory of pieces is the owner's. One thread. */
+ * For one of training (net/control/score.h) it asks one participant for its contribution, chunk by
+ * chunk.
+ *
+ *   ORDERED --> ASKING -- all chunks there, and proven --> SCORING --> MEASURED | UNABLE
+ *      |          +-- it gives NONE, or what it has not committed to --> WITHHELD
+ *      |          +-- no chunk for AUDITOR_PATIENCE_US: WITHHELD if it is linked, else UNABLE
+ *      +-- what is ordered cannot be of this run, or is its own: UNABLE
+ *
+ * One audit is under way at a time, those of averages first. Results are repeated in each report
+ * until the document orders them no more. No I/O, no clock; memory of pieces is the owner's. One
+ * thread. */
 #ifndef RV_WORKER_AUDIT_AUDITOR_H
 #define RV_WORKER_AUDIT_AUDITOR_H
 
@@ -59,6 +68,12 @@ struct auditor_ops {
 	 * is none. */
 	void *(*take)(void *ctx, size_t bytes);
 	void (*give)(void *ctx, void *memory);
+	/* Returns the bytes of a contribution that is to be scored; 0: there is no such one in this
+	 * run, or this worker cannot score now. */
+	size_t (*sent_bytes)(void *ctx, const struct score_order *o);
+	/* Begins to score the contribution, whose memory (of take) passes to the owner. The answer is
+	 * auditor_scored(), later. */
+	void (*score)(void *ctx, const struct score_order *o, uint8_t *encoded);
 };
 
 struct auditor; /* opaque: auditor_size() bytes, the caller's memory */
@@ -74,6 +89,8 @@ void auditor_note_roster(struct auditor *a, const struct document *d);
 void auditor_follow(struct auditor *a, int64_t now_us, const struct document *d);
 /* Puts the results into a report. */
 void auditor_report(const struct auditor *a, struct report *r);
+/* Takes the end of what `score` began: MEASURED or UNABLE. */
+void auditor_scored(struct auditor *a, const struct score_result *result);
 /* Returns true once after a result was reached: a report is due. */
 bool auditor_has_news(struct auditor *a);
 

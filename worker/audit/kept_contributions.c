@@ -20,6 +20,7 @@ struct kept_contributions {
 	/* The file that is open for reading; `nodes` NULL: none. */
 	int fd;
 	uint64_t round;
+	uint8_t codec; /* global_sent_as(codec) is `sent` */
 	const struct codec *sent;
 	struct chunking chunks;
 	struct rv_hash *nodes; /* the tree over its leaves */
@@ -109,16 +110,15 @@ static enum rv_err read_leaves(struct kept_contributions *k, uint64_t round) {
 	const struct global_config *g = &k->store->cfg;
 	uint8_t header[STATE_HEADER_BYTES];
 	uint64_t found;
-	uint8_t codec;
 	struct rv_hash leaves_hash;
 	k->chunks = global_round_chunks(g, round);
 	const size_t bytes = k->chunks.n_chunks * sizeof(struct rv_hash);
 	if (rv_read_at(k->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
 		return RV_E_IO;
-	RV_TRY(state_contribution_header_load(g, header, &found, &codec, &leaves_hash, NULL));
+	RV_TRY(state_contribution_header_load(g, header, &found, &k->codec, &leaves_hash, NULL));
 	if (found != round)
 		return RV_E_NOTFOUND;
-	k->sent = global_sent_as(g, codec);
+	k->sent = global_sent_as(g, k->codec);
 	k->nodes = malloc(merkle_nodes(k->chunks.n_chunks) * sizeof(struct rv_hash));
 	if (!k->nodes)
 		return RV_E_NOMEM;
@@ -164,6 +164,37 @@ const uint8_t *kept_contributions_piece(struct kept_contributions *k, uint64_t r
 	memcpy(k->piece + chunk_bytes, proof, n * sizeof proof[0]);
 	*bytes = chunk_bytes + n * sizeof proof[0];
 	return k->piece;
+}
+
+/* Returns true if the chunks are those that were written. */
+static bool is_whole(const struct kept_contributions *k, const uint8_t *encoded) {
+	for (uint32_t i = 0; i < k->chunks.n_chunks; i++) {
+		const uint8_t *at = encoded + chunking_offset_bytes(&k->chunks, k->sent, i);
+		const struct rv_hash leaf = merkle_leaf(i, at, chunk_bytes_of(&k->chunks, k->sent, i));
+		if (!rv_hash_equal(&leaf, &k->nodes[i]))
+			return false;
+	}
+	return true;
+}
+
+enum rv_err kept_contributions_whole(struct kept_contributions *k, uint64_t round, uint8_t *codec, uint8_t **encoded,
+									 size_t *bytes) {
+	if (!open_file(k, round))
+		return RV_E_NOTFOUND;
+	const uint64_t at = STATE_HEADER_BYTES + (uint64_t)k->chunks.n_chunks * sizeof(struct rv_hash);
+	*bytes = chunking_total_bytes(&k->chunks, k->sent);
+	*codec = k->codec;
+	*encoded = malloc(*bytes);
+	if (!*encoded)
+		return RV_E_NOMEM;
+	enum rv_err e = rv_read_at(k->fd, *encoded, *bytes, at) == (ssize_t)*bytes ? RV_OK : RV_E_IO;
+	if (e == RV_OK && !is_whole(k, *encoded))
+		e = RV_E_CORRUPT;
+	if (e != RV_OK) {
+		free(*encoded);
+		*encoded = NULL;
+	}
+	return e;
 }
 
 /* ---- for donors ---- */

@@ -15,6 +15,16 @@ static bool has_leases(const struct round_core *c) {
 	return c->cfg.step_sequences > 0;
 }
 
+bool round_contribution_text(const struct round_core *c, struct reading *out) {
+	if (!has_leases(c) || c->progress.sequences == 0)
+		return false;
+	round_reading(c, out);
+	if (!reading_has(out, c->progress.first, c->progress.sequences))
+		return false;
+	*out = reading_part(out, c->progress.first, c->progress.sequences);
+	return true;
+}
+
 static uint64_t contained(const struct round_core *c) {
 	return c->progress.sequences + c->progress.ahead_sequences;
 }

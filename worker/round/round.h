@@ -174,6 +174,9 @@ void round_on_trained(struct round_core *c, uint64_t round, const struct partici
 /* Reports, after a round_on_trained of `round` with at least one step, that run_config.round_ms is
  * over: the contribution has fewer steps than H. */
 void round_on_time_up(struct round_core *c, uint64_t round);
+/* Sets *out to the sequences that the contribution to this worker's round has read; returns false
+ * if there are none, or no leases. */
+bool round_contribution_text(const struct round_core *c, struct reading *out);
 /* Reports, after a round_on_trained, that TRAIN ended early because the leases that it was given
  * did. */
 void round_on_read_out(struct round_core *c, uint64_t round);

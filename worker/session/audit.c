@@ -1,5 +1,5 @@
-/* audit.c: audits of committed averages: this worker's contributions are kept and given to
- * auditors, and it audits what its documents order. */
+/* audit.c: audits: this worker's contributions are kept and given to auditors, and it audits what
+ * its documents order: averages here, training in score.c. */
 #include "worker/session/internal.h"
 
 #include "base/merkle.h"
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A member audits a few chunks of a round. */
+/* A member audits a few chunks of a round; and where training is audited, a whole contribution now
+ * and then. */
 enum { PIECES_AT_ONCE = 4 * NET_MAX_AUDITS, PIECES_OF_ROUND = NET_MAX_AUDITS };
 
 static size_t chunk_bytes(void *ctx, uint64_t round, uint8_t codec, uint32_t chunk) {
@@ -109,10 +110,12 @@ static size_t piece_bytes(const struct global_config *g) {
 
 static enum rv_err open_donor(struct session *s, uint64_t run_tag, struct rv_errtext *et) {
 	const int64_t bytes = (int64_t)piece_bytes(&s->store.cfg);
-	const struct donor_config cfg = {.run_tag = run_tag,
-									 .cap = &s->donate_cap,
-									 .budget = donor_budget_of(PIECES_AT_ONCE * bytes, PIECES_OF_ROUND * bytes),
-									 .source = kept_contributions_source(s->audit.kept)};
+	const int64_t whole = run_config_is_scored(&s->member.config) ? s->store.cfg.chunks.n_chunks * bytes : 0;
+	const struct donor_config cfg = {
+		.run_tag = run_tag,
+		.cap = &s->donate_cap,
+		.budget = donor_budget_of(PIECES_AT_ONCE * bytes + whole, PIECES_OF_ROUND * bytes + whole / 4),
+		.source = kept_contributions_source(s->audit.kept)};
 	void *memory = malloc(donor_size());
 	if (!memory)
 		return rv_fail(et, RV_E_NOMEM, "no memory to give contributions to auditors");
@@ -122,9 +125,16 @@ static enum rv_err open_donor(struct session *s, uint64_t run_tag, struct rv_err
 
 enum rv_err session_open_audit(struct session *s, uint64_t run_tag, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
-	const struct auditor_ops ops = {
-		.ctx = s, .chunk_bytes = chunk_bytes, .own = own, .judge = judge, .linked = linked, .take = take, .give = give};
-	if (!run_config_is_audited(run))
+	const struct auditor_ops ops = {.ctx = s,
+									.chunk_bytes = chunk_bytes,
+									.own = own,
+									.judge = judge,
+									.linked = linked,
+									.take = take,
+									.give = give,
+									.sent_bytes = session_score_bytes,
+									.score = session_score};
+	if (!run_config_keeps_contributions(run))
 		return RV_OK;
 	RV_TRY(kept_contributions_new(&s->store, (uint32_t)run->audit_window + 1, &s->audit.kept, et));
 	RV_TRY(open_donor(s, run_tag, et));
@@ -141,14 +151,17 @@ void session_close_audit(struct session *s) {
 	free(s->audit.auditor);
 	free(s->audit.donor);
 	kept_contributions_free(s->audit.kept);
+	session_close_score(s);
 	s->audit = (struct session_audit){0};
 }
 
 /* ---- a turn ---- */
 
 void session_audit_roster(struct session *s, const struct document *d) {
-	if (s->audit.auditor)
-		auditor_note_roster(s->audit.auditor, d);
+	if (!s->audit.auditor)
+		return;
+	auditor_note_roster(s->audit.auditor, d);
+	session_note_read(s, d);
 }
 
 void session_audit_follow(struct session *s, int64_t now_us, const struct document *d) {
@@ -157,14 +170,17 @@ void session_audit_follow(struct session *s, int64_t now_us, const struct docume
 }
 
 void session_report_audits(const struct session *s, struct report *r) {
-	if (s->audit.auditor)
-		auditor_report(s->audit.auditor, r);
+	if (!s->audit.auditor)
+		return;
+	auditor_report(s->audit.auditor, r);
+	r->appeals = s->audit.struck;
 }
 
 void session_turn_audit(struct session *s, int64_t now_us) {
 	if (!s->audit.auditor)
 		return;
 	auditor_tick(s->audit.auditor, now_us);
+	session_turn_score(s, now_us);
 	if (auditor_has_news(s->audit.auditor))
 		session_core_report_soon(s->core);
 }
@@ -173,7 +189,8 @@ int64_t session_audit_deadline_us(struct session *s, int64_t now_us) {
 	if (!s->audit.auditor)
 		return INT64_MAX;
 	const int64_t asks = auditor_deadline_us(s->audit.auditor), gives = donor_deadline_us(s->audit.donor, now_us);
-	return asks < gives ? asks : gives;
+	const int64_t scores = session_score_deadline_us(s), first = asks < gives ? asks : gives;
+	return first < scores ? first : scores;
 }
 
 /* ---- on the storage thread ---- */

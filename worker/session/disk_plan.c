@@ -7,8 +7,8 @@
 #include <inttypes.h>
 
 /* Returns the most that the state takes with `keep` snapshots: one more while it is written or
- * fetched, the log from the oldest on, this worker's own state and its successor, and at the end
- * the weights. */
+ * fetched, the log from the oldest on, this worker's own state and its successor, what it gives
+ * auditors, and at the end the weights. */
 static uint64_t state_bytes(const struct run_config *run, const struct global_config *g, int64_t keep) {
 	enum { REPLICA_VECTORS = 3 }; /* theta and both moments */
 	const uint64_t snapshot = state_file_max_bytes(g, STATE_KIND_SNAPSHOT, 0);
@@ -19,8 +19,12 @@ static uint64_t state_bytes(const struct run_config *run, const struct global_co
 		longest = log > longest ? log : longest;
 	}
 	const uint64_t entries = (uint64_t)(keep + 1) * (uint64_t)run->snapshot_every;
+	const uint64_t given = run_config_keeps_contributions(run)
+							   ? (uint64_t)(run->audit_window + 1) * global_max_sent_bytes(g) +
+									 (uint64_t)g->chunks.n_chunks * sizeof(struct rv_hash)
+							   : 0;
 	const uint64_t means = run->mean_feedback > 0 ? 2 * vector / (uint64_t)run->min_workers : 0;
-	return (uint64_t)(keep + 1) * snapshot + entries * longest + 2 * REPLICA_VECTORS * vector + means + vector;
+	return (uint64_t)(keep + 1) * snapshot + entries * longest + 2 * REPLICA_VECTORS * vector + means + given + vector;
 }
 
 /* Returns the least of the text that a worker can read from: two shards (--data-cache). */

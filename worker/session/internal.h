@@ -1,13 +1,14 @@
 /* internal.h: the platform around the session core (worker/session/core.h), shared by session*.c
- * only: session.c (the loop, signals, the end), join.c (until it is a member), preflight.c (what a
- * run asks of this machine), start.c (building), inputs.c (text, tokenizer, initial weights),
+ * only: session.c (the loop, signals, the end), join.c (until it is a member), preflight.c (what
+ * a run asks of this machine), start.c (building), inputs.c (text, tokenizer, initial weights),
  * memory.c, limits.c (of processors and GPUs); the core's tables: trainer.c, disk.c, links.c,
  * control.c; events.c (the log), notice.c (the coordinator's notices to this worker), metrics.c
  * (metrics.jsonl), progress.c (the progress line), text.c (the text of a run that hands it out),
- * text_donor.c (to others), audit.c (audits of averages), trace_lines.c, network.c (changes of the
- * network), reach.c (stations at relays), reach_test.c (how others reach it), own_relay.c (the
- * relay that this worker runs for others), allowed.c (what its person allows now), rest.c (a pause
- * that lasts), adjust.c (settings that change), disk_plan.c, traffic.c (the bytes of its line). */
+ * text_donor.c (to others), audit.c and score.c (audits of others), trace_lines.c, network.c
+ * (changes of the network), reach.c (stations at relays), reach_test.c (how others reach it),
+ * own_relay.c (the relay that this worker runs for others), allowed.c (what its person allows
+ * now), rest.c (a pause that lasts), adjust.c (settings that change), disk_plan.c, traffic.c (the
+ * bytes of its line). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
@@ -146,11 +147,23 @@ struct session_reachability {
 	struct prober *prober;          /* probes for the coordinator; NULL: not a member yet */
 };
 
-/* Audits of averages (audit.c); NULL: the run has none. */
+/* Audits (audit.c, score.c); NULL: the run has none. */
 struct session_audit {
 	struct auditor *auditor;
 	struct donor *donor; /* gives what is kept */
 	struct kept_contributions *kept;
+	/* Text that this worker's own contributions have read, by round mod AUDITOR_ROUNDS. */
+	struct {
+		uint64_t round;
+		bool any;
+		struct reading text;
+	} read[AUDITOR_ROUNDS];
+	struct score_order order; /* that is scored now */
+	struct score_job *job;    /* NULL: none is */
+	bool asked;               /* the trainer has it */
+	int64_t again_us, until_us;
+	struct reading trains; /* what the trainer reads: it is fetched before what is scored */
+	bool struck;           /* the last notice said so, for its training or what it withheld */
 };
 
 /* The relay that this worker runs for others. */
@@ -336,7 +349,19 @@ uint16_t session_offered_relay(struct session *s);
 void session_own_relay_follow(struct session *s, const struct document *d);
 void session_own_relay_tick(struct session *s, int64_t now_us);
 
-/* ---- audit.c ---- */
+/* ---- score.c ---- */
+
+/* Notes what this worker has read for the contribution of the attempt that begins. */
+void session_note_read(struct session *s, const struct document *d);
+/* auditor_ops.sent_bytes and score. */
+size_t session_score_bytes(void *session, const struct score_order *o);
+void session_score(void *session, const struct score_order *o, uint8_t *encoded);
+void session_on_scored(struct session *s, const struct trainer_answer *a);
+void session_turn_score(struct session *s, int64_t now_us);
+int64_t session_score_deadline_us(const struct session *s);
+/* Adds what is to be scored to the shards that are wanted; returns their number, at most `most`. */
+int session_score_shards(const struct session *s, uint64_t *shards, int n, int most);
+void session_close_score(struct session *s); /* after the trainer */
 
 /* ---- evidence.c ---- */
 
@@ -344,6 +369,8 @@ void session_own_relay_tick(struct session *s, int64_t now_us);
 void session_turn_evidence(struct session *s, int64_t now_us);
 /* Checks the proofs of a document that are new, and logs them. */
 void session_check_proofs(struct session *s, const struct document *d);
+
+/* ---- audit.c ---- */
 
 /* Opens what the run's audits need; nothing, if it has none. RV_E_NOMEM. */
 enum rv_err session_open_audit(struct session *s, uint64_t run_tag, struct rv_errtext *et);
@@ -442,6 +469,8 @@ enum rv_err session_check_init(const struct session *s, const struct run_config 
  * it comes. RV_E_NOTFOUND: it comes from nowhere; what text_open returns. */
 enum rv_err session_open_text(struct session *s, struct rv_errtext *et);
 /* Fetches what a request will read. */
+/* States which shards are wanted: those that the trainer reads, and those of an audit. */
+void session_want_shards(struct session *s);
 void session_want_text(struct session *s, const struct trainer_request *rq);
 /* Logs what there is to say of the fetching. */
 void session_log_text(struct session *s);

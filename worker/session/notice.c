@@ -48,10 +48,16 @@ static void log_rests(struct session *s, const struct notice *n) {
 }
 
 static const char *struck(uint8_t reason) {
-	return reason == NOTICE_STRUCK_WITHHELD
-			   ? "auditors did not get from it what it contributed. Is its disk full, or was its directory changed?"
-			   : "it reported of another member's average the opposite of what others found. Test this machine's "
-				 "memory and disk";
+	switch (reason) {
+	case NOTICE_STRUCK_WITHHELD:
+		return "auditors did not get from it what it contributed. Is its disk full, or was its directory changed?";
+	case NOTICE_STRUCK_TRAINING:
+		return "two others measured that what it trained does not lower the loss on the text that was leased to it. "
+			   "It has asked for another look by two more. Test this machine's memory, and its graphics card";
+	default:
+		return "it reported of another member's average the opposite of what others found. Test this machine's "
+			   "memory and disk";
+	}
 }
 
 static void log_struck(struct session *s, const struct notice *n) {
@@ -72,6 +78,7 @@ static void log_not_counted(struct session *s, const struct notice *n) {
 
 void session_on_notice(void *ctx, const struct notice *n) {
 	struct session *s = ctx;
+	s->audit.struck = n->kind == NOTICE_STRUCK && n->reason != NOTICE_STRUCK_FALSE_AUDIT;
 	if (n->kind == NOTICE_APART)
 		log_apart(s, n);
 	else if (n->kind == NOTICE_RESTS)

@@ -83,12 +83,21 @@ static void want_heldout(struct session *s) {
 	text_want_later(s->text, s->heldout, evaluates ? s->n_heldout : 0);
 }
 
-void session_want_text(struct session *s, const struct trainer_request *rq) {
+void session_want_shards(struct session *s) {
 	uint64_t shards[TEXT_FILES_MAX];
+	if (!s->text)
+		return; /* all of it is here */
+	const int most = s->audit.job ? TEXT_FILES_MAX * 3 / 4 : TEXT_FILES_MAX;
+	int n = text_reading_shards(&s->audit.trains, &s->order, text_manifest(s->text), shards, most);
+	n = session_score_shards(s, shards, n, TEXT_FILES_MAX);
+	text_want(s->text, shards, n);
+}
+
+void session_want_text(struct session *s, const struct trainer_request *rq) {
 	if (!s->text || rq->work != TRAINER_TRAIN || !rq->has_leases)
 		return;
-	text_want(s->text, shards,
-			  text_reading_shards(&rq->reading, &s->order, text_manifest(s->text), shards, TEXT_FILES_MAX));
+	s->audit.trains = rq->reading;
+	session_want_shards(s);
 	want_heldout(s);
 }
 

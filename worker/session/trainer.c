@@ -86,6 +86,10 @@ static void answered(void *ctx, const struct trainer_answer *a) {
 		[TRAINER_END] = on_saved};
 	struct session *s = ctx;
 	struct trainer_copy *copy = a->copy.handle;
+	if (a->work == TRAINER_SCORE) {
+		session_on_scored(s, a); /* no work of the core */
+		return;
+	}
 	if (notes[a->work])
 		notes[a->work](s, a);
 	if (copy) { /* the sums that go into the replica's file */

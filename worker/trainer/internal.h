@@ -42,8 +42,10 @@ struct trainer {
 	struct trainer_progress progress; /* under lock */
 	atomic_bool training;             /* a TRAIN is under way */
 	atomic_bool stop;                 /* TRAIN: at the next step boundary */
-	atomic_bool ending;               /* EVALUATE: at the next batch, for good */
+	atomic_bool ending;               /* EVALUATE, SCORE: at the next batch, for good */
 	atomic_bool abandons;             /* a step: at once, for good */
+	atomic_bool scoring;              /* a SCORE is under way */
+	atomic_int behind;                /* requests that have not begun */
 };
 
 void trainer_work(struct request *rq);

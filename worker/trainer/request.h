@@ -6,6 +6,7 @@
 
 #include "outer/committer.h"
 #include "train/participant/participant.h"
+#include "train/score.h"
 #include "worker/state/blob.h"
 #include "worker/state/store_job.h"
 
@@ -18,6 +19,7 @@ enum trainer_work {
 	TRAINER_SAVE,          /* a copy of the replica */
 	TRAINER_END,           /* the same, and no evaluation any longer: one under way stops, later ones are refused */
 	TRAINER_COPY_SNAPSHOT, /* a copy of the shared state */
+	TRAINER_SCORE,         /* gains of contributions, at the shared theta */
 	TRAINER_WORKS
 };
 
@@ -36,6 +38,7 @@ struct trainer_request {
 	void *snapshot;                   /* INSTALL: of the platform's type, taken over; NULL: theta0 */
 	uint64_t max_tokens;              /* EVALUATE: as replica_eval takes it */
 	bool last;                        /* EVALUATE: at the end of the run; the answer gives it back */
+	struct score_job *score;          /* SCORE: borrowed until it is answered; its results are set */
 };
 
 struct trainer_answer {
@@ -45,7 +48,8 @@ struct trainer_answer {
 	 * is not finite, or too large to be averaged. After either, in the shared state's round,
 	 * theta_local is theta again, and no step is done; after any other fault of TRAIN, and one of
 	 * steps ahead, training cannot continue. APPLY, RV_OK: the shared state is at round + 1.
-	 * EVALUATE, RV_E_CANCELLED: after END; otherwise the faults of replica_eval. */
+	 * EVALUATE, RV_E_CANCELLED: after END; otherwise the faults of replica_eval. SCORE,
+	 * RV_E_CANCELLED: the same, or it would wait for text while there is other work. */
 	enum rv_err err;
 	struct rv_errtext text;
 	struct participant_progress progress; /* after it */

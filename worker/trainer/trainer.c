@@ -186,11 +186,13 @@ void trainer_request(struct trainer *t, const struct trainer_request *asked) {
 										 .started_over = asked->starts_over};
 	if (asked->reduced)
 		blob_ref(asked->reduced);
+	atomic_fetch_add(&t->behind, 1);
 	jobs_post(t->jobs, &rq->job);
 }
 
 bool trainer_stops(struct trainer *t) {
-	return atomic_load(&t->ending) || (atomic_load(&t->training) && atomic_load(&t->stop));
+	return atomic_load(&t->ending) || (atomic_load(&t->training) && atomic_load(&t->stop)) ||
+		   (atomic_load(&t->scoring) && atomic_load(&t->behind) > 0);
 }
 
 void trainer_abandon(struct trainer *t) {

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 
 struct trainer;
-enum { TRAINER_MAX_REQUESTS = 16 }; /* one of each kind, and a few more evaluations and copies */
+enum { TRAINER_MAX_REQUESTS = 17 }; /* one of each kind, and a few more evaluations and copies */
 
 struct trainer_config {
 	const struct run_config *run;
@@ -59,6 +59,7 @@ struct trainer_progress {
 	float tokens_per_s;
 	int64_t compute_us;    /* since the process started; of steps, when they are done */
 	int64_t step_since_us; /* rv_clock_monotonic_us() when the inner step under way began; 0: there is none */
+	int64_t score_us;      /* since the process started: of auditing others' training */
 	int64_t copy_us;       /* of compute_us: while training waited for copies for the storage thread */
 };
 

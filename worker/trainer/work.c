@@ -389,12 +389,24 @@ static void work_copy_snapshot(struct request *rq) {
 	take_copy(rq, true, false);
 }
 
+static void work_score(struct request *rq) {
+	struct trainer *t = rq->t;
+	const int64_t started_us = rv_clock_monotonic_us();
+	atomic_store(&t->scoring, true);
+	rq->answer.round = t->global.round;
+	rq->answer.err = score_run(t->replica, &t->global.cfg, t->global.theta, rq->asked.score, &rq->answer.text);
+	atomic_store(&t->scoring, false);
+	count_time(t, &t->progress.score_us, started_us);
+}
+
 void trainer_work(struct request *rq) {
 	static void (*const work[TRAINER_WORKS])(struct request * rq) = {
 		[TRAINER_TRAIN] = work_train,       [TRAINER_ENCODE] = work_encode,
 		[TRAINER_APPLY] = work_apply,       [TRAINER_INSTALL] = work_install,
 		[TRAINER_EVALUATE] = work_evaluate, [TRAINER_SAVE] = work_save,
-		[TRAINER_END] = work_end,           [TRAINER_COPY_SNAPSHOT] = work_copy_snapshot};
+		[TRAINER_END] = work_end,           [TRAINER_COPY_SNAPSHOT] = work_copy_snapshot,
+		[TRAINER_SCORE] = work_score};
+	atomic_fetch_sub(&rq->t->behind, 1);
 	work[rq->asked.work](rq);
 	rq->answer.progress = participant_progress(&rq->t->participant);
 }

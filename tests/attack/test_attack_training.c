@@ -1,0 +1,90 @@
+/* test_attack_training.c: audits of training (net/control/score.h) find a member that does not
+ * train, and never honest ones, on whatever hardware. Real processes on loopback; ./dev attack has
+ * more that do not train. */
+#include "tests/common/check.h"
+#include "tests/e2e/ends.h"
+
+#include <string.h>
+
+enum { BLOCKS = 8, WORKERS = 5, EVIL = 4 };
+
+/* Each of five members trains 32 sequences in a round: 3.75 scores a round. */
+static const char run_config[] =
+	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 64\nbatch = 8\nsteps-per-round = 4\n"
+	"min-workers = 4\nrounds = 16\nsnapshot-every = 10\nlr = 0.002\nwarmup-steps = 4\nouter-momentum = 0.5\n"
+	"audit-training = 1\naudit-window = 15\n" E2E_STEADY;
+
+static json_t *of_run(struct e2e *e, const char *key) {
+	json_t *status = e2e_status(e), *o = json_incref(json_object_get(status, key));
+	json_decref(status);
+	return o;
+}
+
+/* Returns the strikes of a member, by the coordinator's status. */
+static int64_t strikes_of(struct e2e *e, size_t member) {
+	json_t *members = of_run(e, "members");
+	const json_t *m = json_array_get(members, member);
+	assert_int_equal(e2e_int(m, "member"), member);
+	const int64_t n = e2e_int(json_object_get(m, "reputation"), "strikes");
+	json_decref(members);
+	return n;
+}
+
+static void assert_same_hardware_is_not_needed(struct e2e *e) {
+	json_t *scores = of_run(e, "scores");
+	print_message("%d worthy, %d worthless, %d without an answer of %d\n", (int)e2e_int(scores, "worthy"),
+				  (int)e2e_int(scores, "worthless"), (int)e2e_int(scores, "unresolved"), (int)e2e_int(scores, "drawn"));
+	assert_true(e2e_int(scores, "worthy") >= 5);
+	assert_int_equal(e2e_int(scores, "worthless"), 0);
+	json_decref(scores);
+	for (size_t m = 0; m < WORKERS; m++)
+		assert_int_equal(strikes_of(e, m), 0);
+}
+
+/* The dtype and kernels of the machine's choice, portable ones with fp32, bf16, moments of 8 bits,
+ * the reference's kernels. */
+static void honest_members_on_other_hardware_are_worth_their_place(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open_published(&e, run_config, BLOCKS, WORKERS);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	e2e_start_worker(&e, 1, "rivulet-worker-evil", "RIVULET_EVIL=portable=1,bf16=0");
+	e2e_start_worker(&e, 2, "rivulet-worker-evil", "RIVULET_EVIL=bf16=1");
+	e.worker_args[0] = "--moments";
+	e.worker_args[1] = "int8";
+	e2e_start_worker(&e, 3, NULL, NULL);
+	e.worker_args[0] = "--device";
+	e.worker_args[1] = "ref";
+	e2e_start_worker(&e, 4, NULL, NULL);
+	for (int i = 0; i < WORKERS; i++)
+		process_assert_exit(&e.workers[i], 0);
+	assert_same_hardware_is_not_needed(&e);
+}
+
+static void one_that_sends_zeros_is_found(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open_published(&e, run_config, BLOCKS, WORKERS);
+	e2e_gate_at(&e, 1); /* the liar is there from then on */
+	e2e_start_gated_workers(&e, EVIL);
+	e2e_start_worker(&e, EVIL, "rivulet-worker-evil", "RIVULET_EVIL=zero=1");
+	e2e_open_gate(&e);
+	json_t *found = e2e_wait_event(&e.coordinator, "training_worthless", NULL, 0, NULL);
+	print_message("%s\n", e2e_text(found, "text"));
+	assert_non_null(strstr(e2e_text(found, "text"), "member 4: "));
+	json_decref(found);
+	json_decref(e2e_wait_event(&e.workers[EVIL], "quarantine", NULL, 0, NULL));
+	for (int i = 0; i < EVIL; i++)
+		process_assert_exit(&e.workers[i], 0);
+	for (size_t m = 0; m < EVIL; m++)
+		assert_int_equal(strikes_of(&e, m), 0);
+	assert_true(strikes_of(&e, EVIL) > 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(honest_members_on_other_hardware_are_worth_their_place, e2e_teardown),
+		cmocka_unit_test_teardown(one_that_sends_zeros_is_found, e2e_teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

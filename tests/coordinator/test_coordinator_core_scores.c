@@ -1,0 +1,362 @@
+/* test_coordinator_core_scores.c: whose training is scored by whom, and what follows from what
+ * auditors measure. */
+#include "coordinator/core/core.h"
+#include "tests/common/check.h"
+#include "tests/coordinator/core_rig.h"
+
+#include <string.h>
+
+enum { MEMBERS = 7, WINDOW = 6, ROUND = 8, TOKENS = 8 };
+
+static struct rig r;
+
+/* Members' measurements and appeals, which their reports repeat. */
+static struct score_result said[MEMBERS][NET_MAX_SCORES];
+static uint8_t n_said[MEMBERS];
+static bool appeals[MEMBERS];
+
+/* One score costs 4/3 of what a member trains in a round: with this share about one a round. */
+static void open_rig(uint32_t ppm) {
+	memset(n_said, 0, sizeof n_said);
+	memset(appeals, 0, sizeof appeals);
+	rig_init(&r, 1);
+	r.cfg.final_round = 1000;
+	r.cfg.audit_ppm = ppm;
+	r.cfg.audit_window = WINDOW;
+	r.cfg.lease_round = ROUND;
+	r.cfg.lease_tokens = TOKENS;
+	memset(&r.cfg.audit_secret, 7, sizeof r.cfg.audit_secret);
+	rig_start(&r);
+	rig_join(&r, MEMBERS);
+}
+
+static int close_rig(void **state) {
+	(void)state;
+	rig_release(&r);
+	return 0;
+}
+
+static const struct document *doc_of(uint32_t who) {
+	static struct document d;
+	const int slot = core_find(r.core, who);
+	assert_true(slot >= 0);
+	assert_true(core_document_of(r.core, (uint32_t)slot, &d));
+	return &d;
+}
+
+static void say(uint32_t who, enum worker_phase phase) {
+	struct report rep = rig_report(&r, who, phase);
+	rep.n_scores = n_said[who];
+	memcpy(rep.scores, said[who], sizeof said[who]);
+	rep.appeals = appeals[who];
+	if (phase >= WORKER_READY) {
+		rep.tokens = ROUND * TOKENS;
+		rep.lease_first = doc_of(who)->lease_first;
+		rep.lease_count = ROUND;
+	}
+	rig_send(&r, who, &rep);
+}
+
+/* The members of `but` are not there. */
+static void play_round(uint64_t but) {
+	static const enum worker_phase phases[] = {WORKER_TRAINING, WORKER_READY, WORKER_REDUCING, WORKER_VOTED};
+	for (size_t p = 0; p < sizeof phases / sizeof phases[0]; p++)
+		for (uint32_t m = 0; m < MEMBERS; m++)
+			if (!(but >> m & 1))
+				say(m, phases[p]);
+}
+
+/* Returns the auditors that have this order now. */
+static uint64_t auditors_of(const struct score_order *o) {
+	uint64_t set = 0;
+	for (uint32_t m = 0; m < MEMBERS; m++) {
+		const struct document *d = doc_of(m);
+		for (int i = 0; i < d->n_scores; i++)
+			if (d->scores[i].round == o->round && d->scores[i].member == o->member)
+				set |= 1ull << m;
+	}
+	return set;
+}
+
+/* Finds an order of the last round, if there is one. */
+static bool last_order(struct score_order *out) {
+	for (uint32_t m = 0; m < MEMBERS; m++)
+		for (int i = 0; i < doc_of(m)->n_scores; i++)
+			if (doc_of(m)->scores[i].round + 1 == doc_of(m)->round) {
+				*out = doc_of(m)->scores[i];
+				return true;
+			}
+	return false;
+}
+
+static struct score_order next_order(void) {
+	struct score_order o;
+	do
+		play_round(0);
+	while (!last_order(&o));
+	return o;
+}
+
+static void conclude(uint32_t who, const struct score_order *o, enum score_verdict verdict, float gain) {
+	for (uint8_t i = 0; i < n_said[who]; i++)
+		if (said[who][i].round == o->round && said[who][i].member == o->member)
+			fail();
+	if (n_said[who] == NET_MAX_SCORES)
+		n_said[who] = 0;
+	said[who][n_said[who]++] = (struct score_result){.round = o->round,
+													 .member = o->member,
+													 .verdict = (uint8_t)verdict,
+													 .gain = verdict == SCORE_MEASURED ? gain : 0,
+													 .own = verdict == SCORE_MEASURED ? 1 : 0};
+	say(who, WORKER_TRAINING);
+}
+
+/* All that have the order and are not in `but` say so. Returns them. */
+static uint64_t all_conclude(const struct score_order *o, uint64_t but, enum score_verdict verdict, float gain) {
+	const uint64_t by = auditors_of(o) & ~but;
+	for (uint32_t m = 0; m < MEMBERS; m++)
+		if (by >> m & 1)
+			conclude(m, o, verdict, gain);
+	return by;
+}
+
+/* The author is struck: one doubts it, and two others agree. Returns the three. */
+static uint64_t strike(struct score_order *o) {
+	*o = next_order();
+	const uint64_t first = all_conclude(o, 0, SCORE_MEASURED, 0.1f);
+	assert_int_equal(__builtin_popcountll(first), 1);
+	assert_true(rig_saw(&r, CORE_EVENT_DOUBTED, o->member));
+	assert_int_equal(rig_view(&r, o->member).reputation.strikes, 0);
+	const uint64_t all = auditors_of(o);
+	assert_int_equal(__builtin_popcountll(all & ~first), 2);
+	(void)all_conclude(o, first, SCORE_MEASURED, -0.2f);
+	assert_true(rig_saw(&r, CORE_EVENT_WORTHLESS, o->member));
+	assert_int_equal(rig_view(&r, o->member).reputation.strikes, 1);
+	assert_int_equal(rig_view(&r, o->member).reputation.reason, CORE_STRIKE_TRAINING);
+	assert_int_equal(auditors_of(o), 0);
+	return all;
+}
+
+/* ---- draws ---- */
+
+static void orders_name_what_the_author_has_read(void **state) {
+	(void)state;
+	uint64_t authors = 0, auditors = 0, n = 0;
+	static uint64_t begins[MEMBERS];
+	open_rig(200000);
+	for (int round = 0; round < 60; round++) {
+		struct score_order o;
+		for (uint32_t m = 0; m < MEMBERS; m++)
+			begins[m] = doc_of(m)->leases[0].begin;
+		play_round(0);
+		if (!last_order(&o))
+			continue;
+		n++;
+		assert_int_equal(o.n_pieces, 1); /* what it reads is in one piece here */
+		assert_true(o.pieces[0].begin == begins[o.member] && o.pieces[0].count == ROUND);
+		assert_true(o.share == (SCORE_SHARE_ONE + MEMBERS - 1) / MEMBERS && o.n_chunks == RIG_CHUNKS);
+		assert_false(auditors_of(&o) >> o.member & 1);
+		authors |= 1ull << o.member;
+		auditors |= auditors_of(&o);
+		(void)all_conclude(&o, 0, SCORE_MEASURED, 1);
+	}
+	assert_int_equal(authors, (1u << MEMBERS) - 1);
+	assert_int_equal(auditors, (1u << MEMBERS) - 1);
+	/* 0.2 of 7 members' training is 1.05 scores a round; one member is not drawn twice. */
+	assert_in_range(n, 55, 60);
+	assert_in_range(core_scores(r.core).drawn, 57, 69);
+}
+
+static void a_restart_draws_the_same(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order before = next_order();
+	const uint64_t by = auditors_of(&before);
+	struct score_order after;
+	rig_restart(&r);
+	for (uint32_t m = 0; m < MEMBERS; m++)
+		say(m, WORKER_TRAINING);
+	assert_true(last_order(&after));
+	assert_true(after.round == before.round && after.member == before.member);
+	assert_true(after.pieces[0].begin == before.pieces[0].begin && rv_hash_equal(&after.root, &before.root));
+	assert_int_equal(auditors_of(&after), by);
+}
+
+static void a_run_without_a_share_orders_none(void **state) {
+	(void)state;
+	open_rig(0);
+	for (int i = 0; i < 5; i++)
+		play_round(0);
+	for (uint32_t m = 0; m < MEMBERS; m++)
+		assert_true(doc_of(m)->n_scores == 0 && rv_hash_is_zero(&doc_of(m)->audit_promise));
+}
+
+/* One that has been there for long is drawn less often than newcomers. */
+static void newcomers_are_drawn_more_often(void **state) {
+	(void)state;
+	uint64_t of_newcomer = 0, of_others = 0;
+	open_rig(100000);
+	for (int round = 0; round < 34; round++)
+		play_round(1);
+	for (int round = 0; round < 24; round++) {
+		struct score_order o;
+		play_round(0);
+		if (!last_order(&o))
+			continue;
+		of_newcomer += o.member == 0;
+		of_others += o.member != 0;
+		(void)all_conclude(&o, 0, SCORE_MEASURED, 1);
+	}
+	/* It weighs 8, then 4, beside six of 2. */
+	assert_true(of_others > 0 && 6 * of_newcomer > of_others);
+}
+
+/* ---- measurements ---- */
+
+static void one_that_finds_work_ends_the_audit(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order o = next_order();
+	(void)all_conclude(&o, 0, SCORE_MEASURED, SCORE_LIMIT);
+	assert_int_equal(auditors_of(&o), 0);
+	assert_int_equal(core_scores(r.core).worthy, 1);
+	assert_false(rig_saw(&r, CORE_EVENT_DOUBTED, o.member));
+}
+
+static void two_that_find_it_worthless_strike(void **state) {
+	(void)state;
+	struct score_order o;
+	open_rig(200000);
+	(void)strike(&o);
+	const struct core_member_view m = rig_view(&r, o.member);
+	assert_true(m.reputation.quarantined_until > doc_of(0)->round && !m.banned);
+	assert_int_equal(core_scores(r.core).worthless, 1);
+	rig_restart(&r);
+	assert_int_equal(rig_view(&r, o.member).reputation.reason, CORE_STRIKE_TRAINING);
+}
+
+static void one_against_two_strikes_nobody(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order o = next_order();
+	const uint64_t first = all_conclude(&o, 0, SCORE_MEASURED, -3);
+	(void)all_conclude(&o, first, SCORE_MEASURED, 0.9f);
+	assert_int_equal(auditors_of(&o), 0);
+	assert_int_equal(core_scores(r.core).worthy, 1);
+	for (uint32_t m = 0; m < MEMBERS; m++)
+		assert_int_equal(rig_view(&r, m).reputation.strikes, 0);
+}
+
+/* Auditors that cannot, or whose own work is worth nothing, are replaced. */
+static void others_are_asked_instead(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order o = next_order();
+	const uint64_t unable = all_conclude(&o, 0, SCORE_UNABLE, 0);
+	const uint64_t second = auditors_of(&o) & ~unable;
+	assert_int_equal(__builtin_popcountll(second), 1);
+	const uint32_t who = (uint32_t)__builtin_ctzll(second);
+	said[who][0] =
+		(struct score_result){.round = o.round, .member = o.member, .verdict = SCORE_MEASURED, .gain = -1, .own = -1};
+	n_said[who] = 1;
+	say(who, WORKER_TRAINING);
+	assert_int_equal(__builtin_popcountll(auditors_of(&o) & ~unable & ~second), 1);
+	assert_false(rig_saw(&r, CORE_EVENT_DOUBTED, o.member));
+}
+
+static void two_that_got_nothing_strike(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order o = next_order();
+	const uint64_t first = all_conclude(&o, 0, SCORE_WITHHELD, 0);
+	assert_int_equal(rig_view(&r, o.member).reputation.strikes, 0);
+	(void)all_conclude(&o, first, SCORE_WITHHELD, 0);
+	assert_int_equal(rig_view(&r, o.member).reputation.reason, CORE_STRIKE_WITHHELD);
+	assert_true(rig_saw(&r, CORE_EVENT_WITHHELD, o.member));
+}
+
+static void verdicts_of_those_not_asked_are_ignored(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order o = next_order();
+	for (uint32_t m = 0; m < MEMBERS; m++)
+		if (!(auditors_of(&o) >> m & 1))
+			conclude(m, &o, SCORE_MEASURED, -1);
+	assert_false(rig_saw(&r, CORE_EVENT_DOUBTED, o.member));
+	assert_int_equal(rig_view(&r, o.member).reputation.strikes, 0);
+}
+
+/* ---- appeals ---- */
+
+static void appeal(uint32_t who) {
+	appeals[who] = true;
+	say(who, WORKER_TRAINING);
+}
+
+static void two_others_clear_a_member(void **state) {
+	(void)state;
+	struct score_order o;
+	open_rig(200000);
+	const uint64_t before = strike(&o);
+	appeal(o.member);
+	assert_true(rig_saw(&r, CORE_EVENT_APPEALED, o.member));
+	const uint64_t others = auditors_of(&o);
+	assert_true(__builtin_popcountll(others) == 2 && (others & before) == 0 && !(others >> o.member & 1));
+	(void)all_conclude(&o, 0, SCORE_MEASURED, 1);
+	assert_true(rig_saw(&r, CORE_EVENT_CLEARED, o.member));
+	assert_int_equal(rig_view(&r, o.member).reputation.strikes, 0);
+	assert_int_equal(rig_view(&r, o.member).reputation.quarantined_until, 0);
+	/* Once: the same appeal, repeated, does nothing more. */
+	appeal(o.member);
+	assert_true(auditors_of(&o) == 0 && core_scores(r.core).appeals == 1 && core_scores(r.core).lifted == 1);
+	rig_restart(&r);
+	assert_int_equal(rig_view(&r, o.member).reputation.strikes, 0);
+}
+
+static void one_of_them_upholds_the_strike(void **state) {
+	(void)state;
+	struct score_order o;
+	open_rig(200000);
+	const uint64_t before = strike(&o);
+	appeal(o.member);
+	const uint32_t one = (uint32_t)__builtin_ctzll(auditors_of(&o) & ~before);
+	conclude(one, &o, SCORE_MEASURED, 0.2f);
+	assert_true(rig_saw(&r, CORE_EVENT_UPHELD, o.member));
+	assert_int_equal(rig_view(&r, o.member).reputation.strikes, 1);
+	assert_int_equal(auditors_of(&o), 0);
+	appeal(o.member);
+	assert_int_equal(auditors_of(&o), 0);
+}
+
+static void who_is_not_struck_cannot_appeal(void **state) {
+	(void)state;
+	struct score_order o;
+	open_rig(200000);
+	for (uint32_t m = 0; m < MEMBERS; m++)
+		appeal(m);
+	assert_int_equal(core_scores(r.core).appeals, 0);
+	memset(appeals, 0, sizeof appeals);
+	(void)strike(&o);
+	appeal((o.member + 1) % MEMBERS);
+	assert_int_equal(core_scores(r.core).appeals, 0);
+}
+
+int main(void) {
+#define TEST(t) cmocka_unit_test_teardown(t, close_rig)
+	const struct CMUnitTest tests[] = {
+		TEST(orders_name_what_the_author_has_read),
+		TEST(a_restart_draws_the_same),
+		TEST(a_run_without_a_share_orders_none),
+		TEST(newcomers_are_drawn_more_often),
+		TEST(one_that_finds_work_ends_the_audit),
+		TEST(two_that_find_it_worthless_strike),
+		TEST(one_against_two_strikes_nobody),
+		TEST(others_are_asked_instead),
+		TEST(two_that_got_nothing_strike),
+		TEST(verdicts_of_those_not_asked_are_ignored),
+		TEST(two_others_clear_a_member),
+		TEST(one_of_them_upholds_the_strike),
+		TEST(who_is_not_struck_cannot_appeal),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
