@@ -25,9 +25,9 @@
 #include "base/leases.h"
 #include "net/banned.h"
 #include "net/control/audit.h"
-#include "net/control/score.h"
 #include "net/control/candidate.h"
 #include "net/control/probe.h"
+#include "net/control/score.h"
 #include "net/limits.h"
 #include "net/seal.h"
 
