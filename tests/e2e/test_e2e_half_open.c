@@ -16,8 +16,9 @@
 
 #define WORKER "rivulet-worker-failpoint"
 enum { WORKERS = 4, LOST = 3, SITES = WORKERS + 1, DELAY_MS = 5, SKIPPED = 77 };
-/* Of a worker to the coordinator: reports, documents, the station, reflections at two ports. */
-enum { CONTROL_SOCKETS = 5 };
+/* Of a worker to the coordinator: reports, documents, a question beside both (the held-out losses),
+ * the station, reflections at two ports. */
+enum { CONTROL_SOCKETS = 6 };
 
 static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
 							  "min-workers = 3\nsteps-per-round = 3\nrounds = 4000\nsnapshot-every = 4\n" E2E_STEADY;
