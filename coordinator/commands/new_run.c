@@ -50,19 +50,27 @@ static void note_fp32(const struct run_config *run) {
 	(void)fprintf(stderr, "note: dtype = fp32: %s; dtype = auto, the default, is bf16 there\n", cost);
 }
 
+/* Notes what has no effect; of a text that will be published the hash is not known yet. */
+static void note_idle(const struct run_config *run, bool publishes) {
+	struct run_config noted = *run;
+	struct rv_errtext idle;
+	if (publishes && !noted.data_hash[0])
+		(void)snprintf(noted.data_hash, sizeof noted.data_hash, "to be published");
+	if (run_config_idle_text(&noted, &idle) > 0)
+		(void)fprintf(stderr, "note: %s\n", idle.text);
+}
+
 /* Completes the run from its text, and writes values for defaults: all workers agree on the
  * configuration, whatever another version has as defaults. */
 static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 	struct new_run_options *o = opts;
 	struct run_config *run = &o->run;
-	struct rv_errtext idle;
 	RV_TRY(run_text_adopt(&o->text, run, et));
 	if (run->data_hash[0] && !o->text.data[0])
 		(void)fprintf(stderr,
 					  "note: data-hash without --data: members fetch the text from here only if `serve --text DIR` "
 					  "names a copy\n");
-	if (run_config_idle_text(run, &idle) > 0)
-		(void)fprintf(stderr, "note: %s\n", idle.text);
+	note_idle(run, o->text.data[0] != '\0');
 	run_config_resolve(run);
 	global_resolve_chunks(run);
 	if (!o->about.text_license[0])

@@ -63,7 +63,7 @@ static enum rv_err fill_audits(const struct service *s, struct core_config *out,
 	out->audit_rollback = s->run.audit_rollback;
 	out->audit_ppm = run_config_is_scored(&s->run) ? (uint32_t)(s->run.audit_training * 1e6 + 0.5) : 0;
 	out->probation = (uint32_t)s->run.probation;
-	if (s->cfg.serving == NULL || out->audit_chunks == 0) /* a store that is only read draws nothing */
+	if (s->cfg.serving == NULL || !run_config_keeps_contributions(&s->run)) /* or it is only read: nothing is drawn */
 		return RV_OK;
 	return service_load_audit_key(s->cfg.store, &out->audit_secret, et);
 }

@@ -51,6 +51,11 @@ int bench_set_up_audited(void **state) {
 	return open_bench(state, CONFIG "audit-chunks = 8\n");
 }
 
+int bench_set_up_scored(void **state) {
+	return open_bench(state, CONFIG "audit-training = 0.1\n"
+									"data-hash = 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n");
+}
+
 int bench_set_up_text(void **state) {
 	return open_bench(state, CONFIG "data-from = own\n"
 									"data-hash = 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n");

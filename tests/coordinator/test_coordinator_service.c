@@ -187,6 +187,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_join_reply, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_audits_outlive_the_serving_key, bench_set_up_audited, bench_tear_down),
+		cmocka_unit_test_setup_teardown(test_audits_outlive_the_serving_key, bench_set_up_scored, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_a_low_minimum_is_told, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_full_disk_passes, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_other_faults_are_final, bench_set_up, bench_tear_down),

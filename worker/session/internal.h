@@ -468,9 +468,12 @@ enum rv_err session_check_init(const struct session *s, const struct run_config 
 /* Starts to fetch the text of a run that hands it out, and sets s->data_path to the directory where
  * it comes. RV_E_NOTFOUND: it comes from nowhere; what text_open returns. */
 enum rv_err session_open_text(struct session *s, struct rv_errtext *et);
-/* Fetches what a request will read. */
 /* States which shards are wanted: those that the trainer reads, and those of an audit. */
 void session_want_shards(struct session *s);
+/* States which shards are wanted after those, by the member that evaluates, which is known from the
+ * first roster on: those of an evaluation. */
+void session_want_heldout(struct session *s);
+/* States all of these, where a request trains. */
 void session_want_text(struct session *s, const struct trainer_request *rq);
 /* Logs what there is to say of the fetching. */
 void session_log_text(struct session *s);

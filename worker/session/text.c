@@ -76,9 +76,9 @@ enum rv_err session_open_text(struct session *s, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* The member that evaluates fetches what it needs for it ahead, too; it is known from the first
- * roster on. */
-static void want_heldout(struct session *s) {
+void session_want_heldout(struct session *s) {
+	if (!s->text)
+		return;
 	const bool evaluates = s->core && session_core_is_first(s->core) && s->opt->eval_every != 0;
 	text_want_later(s->text, s->heldout, evaluates ? s->n_heldout : 0);
 }
@@ -98,7 +98,7 @@ void session_want_text(struct session *s, const struct trainer_request *rq) {
 		return;
 	s->audit.trains = rq->reading;
 	session_want_shards(s);
-	want_heldout(s);
+	session_want_heldout(s);
 }
 
 void session_log_text(struct session *s) {

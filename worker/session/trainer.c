@@ -20,6 +20,7 @@ static bool idle(void *ctx) {
 
 static bool may_evaluate(void *ctx) {
 	struct session *s = ctx;
+	session_want_heldout(s); /* a member that was not the first until now has not asked for it yet */
 	return !s->text || text_has_later(s->text);
 }
 
