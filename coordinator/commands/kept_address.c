@@ -15,6 +15,13 @@ static const struct rv_option lines[] = {
 	{"advertise", RV_OPT_STRING, offsetof(struct kept_address, advertise), NET_ADDR_BYTES, "", 0, 0, NULL, "", ""},
 	{.name = NULL}};
 
+static enum rv_err check(const struct kept_address *a, struct rv_errtext *et) {
+	struct address parsed;
+	if (a->listen[0] != '\0')
+		RV_TRY(address_parse(a->listen, &parsed, et));
+	return a->advertise[0] != '\0' ? address_parse(a->advertise, &parsed, et) : RV_OK;
+}
+
 enum rv_err kept_address_read(const char *path, struct kept_address *out, struct rv_errtext *et) {
 	struct kept_address a = {.listen = "", .advertise = ""};
 	uint8_t *text = NULL;
@@ -26,6 +33,8 @@ enum rv_err kept_address_read(const char *path, struct kept_address *out, struct
 		e = rv_fail(et, RV_E_INVALID, "it holds a zero byte");
 	if (e == RV_OK)
 		e = rv_options_parse_text(lines, &a, "address", (const char *)text, et);
+	if (e == RV_OK)
+		e = check(&a, et);
 	free(text);
 	if (e != RV_OK)
 		return rv_fail_context(et, e,

@@ -217,7 +217,7 @@ static void print_verdict(struct session *s) {
 		return;
 	if (s->n_without == 0) {
 		rv_event(s->console.events, RV_INFO, "without_all", RV_FIELDS(rv_field_int("rounds", 0)),
-				 "member %" PRId64 " had no part in these rounds", s->opts->without);
+				 "member %" PRId64 " had no part in these rounds, or was alone in them", s->opts->without);
 		return;
 	}
 	const double with = s->with / s->n_without, without = s->without / s->n_without;

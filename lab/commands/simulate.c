@@ -206,9 +206,11 @@ static enum rv_err check_memory(const struct simulate_options *o, struct rv_errt
 									 : "model");
 	if (!o->memory)
 		return RV_OK;
-	if (o->gpu == 0 && (o->model[0] || o->gpus > 1))
-		return rv_fail(et, RV_E_INVALID, "%s = %s: the memory of a GPU is missing; add --gpu 24GB",
-					   o->model[0] ? "model" : "gpus", o->model[0] ? o->model : "more than 1");
+	if (o->gpu == 0 && o->model[0])
+		return rv_fail(et, RV_E_INVALID, "model = %s: the memory of a GPU is missing; add --gpu 24GB", o->model);
+	if (o->gpu == 0 && o->gpus > 1)
+		return rv_fail(et, RV_E_INVALID, "gpus = %lld: the memory of a GPU is missing; add --gpu 24GB",
+					   (long long)o->gpus);
 	if (o->sequences < o->gpus)
 		return rv_fail(et, RV_E_RANGE, "sequences = %lld: must be at least one for each of %lld GPUs",
 					   (long long)o->sequences, (long long)o->gpus);

@@ -64,6 +64,7 @@ enum rv_err card_largest(const struct card_room *room, int64_t sequences, struct
 	int some = 0, none = MOST_HEADS + 1;
 	*out = (struct card_answer){.n_params = 0};
 	RV_TRY(card_run_of("gpt2-1.5b", sequences, &run, et));
+	out->run = (struct run_config){.batch = run.batch, .context = run.context}; /* all that is known if none fits */
 	while (none - some > 1) {
 		struct card_answer a;
 		const int middle = some + (none - some) / 2;

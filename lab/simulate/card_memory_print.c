@@ -38,7 +38,7 @@ enum rv_err card_print_room(const struct card_room *room, const struct card_answ
 							struct rv_errtext *et) {
 	char card[CARD_ROOM_TEXT_BYTES], params[RV_SHORT_NUMBER_BYTES], shape[32], savings[SAVINGS_TEXT_BYTES];
 	if (json)
-		return print_json("card_memory", room, a, true, et);
+		return print_json("card_memory", room, a, a->fits, et);
 	if (first)
 		printf("The largest GPT-2 that fits, by the memory plan: steps of %" PRId64 " x %" PRId64 " tokens in bf16.\n\n"
 			   "%-12s%10s%12s%10s%12s%12s%9s  %s\n",

@@ -472,11 +472,11 @@ static enum rv_err begin_means(struct replay *p, const struct trace_roster *rost
 	return replay_means_begin(&p->means, p->run, traces, p->n, roster, et);
 }
 
-/* Measures the round without the member that is left out, if it takes part. */
+/* Measures the round without the member that is left out, if it takes part beside others. */
 static enum rv_err measure(struct replay *p, const struct committed *c, const struct averaging_given *given,
 						   struct rv_errtext *et) {
 	p->measured = false;
-	for (int i = 0; i < given->n; i++) {
+	for (int i = 0; i < given->n && given->n > 1; i++) {
 		if ((int64_t)given->forms[i].member != p->left_out)
 			continue;
 		if (c->layout.n_rows > 1)

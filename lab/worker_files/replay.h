@@ -24,7 +24,8 @@ uint64_t replay_rounds(const struct replay *p); /* proven by the traces */
 /* Measures in each round from now on what this member's contribution does to it. RV_E_NOTFOUND: its
  * trace is not here; RV_E_UNSUPPORTED. */
 enum rv_err replay_leave_out(struct replay *p, uint32_t member, struct rv_errtext *et);
-/* Sets *out to what the last round came to; returns false if the member had no part in it. */
+/* Sets *out to what the last round came to; returns false if the member had no part in it,
+ * or was alone. */
 bool replay_left_out(const struct replay *p, struct replay_without *out);
 /* Repeats the next round: brings every worker to its contribution, averages and applies them.
  * RV_E_PROTOCOL: the state hash differs from the recorded one, or a trace cannot be followed;

@@ -14,8 +14,7 @@ struct replay_without {
  * RV_E_UNSUPPORTED: owners add to means what only they know (mean-feedback). */
 enum rv_err replay_without_check(const struct run_config *run, struct rv_errtext *et);
 /* Measures the round under way, whose mean of `given` is in r->reduced, without the contribution at
- * `place`. r stays as it is. RV_E_RANGE: only that one is given, or a loss is not finite;
- * RV_E_NOMEM. */
+ * `place`, one of several. r stays as it is. RV_E_RANGE: a loss is not finite; RV_E_NOMEM. */
 enum rv_err replay_without(struct lab_run *r, const struct averaging_given *given, int place,
 						   struct replay_without *out, struct rv_errtext *et);
 

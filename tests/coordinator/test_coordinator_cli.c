@@ -302,6 +302,9 @@ static void test_the_address_is_kept(void **state) {
 	scratch_write(c->dir, "address", whole, sizeof "listen = 0.0.0.0:7433\nadvert" - 1);
 	assert_int_equal(RUN("serve", "--dir", c->dir, "--check"), 2);
 	expect("give --listen and --advertise again");
+	scratch_write(c->dir, "address", "listen = oops\n", sizeof "listen = oops\n" - 1);
+	assert_int_equal(RUN("serve", "--dir", c->dir, "--check"), 2);
+	expect("/address holds the address of the last `serve` and is damaged");
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(RUN("serve", "--dir", c->dir, "--check"), 0);
 	expect("\nlisten = 127.0.0.1:7433\n");
