@@ -7,7 +7,7 @@
 #define TOL_ELEMENTWISE  1e-6 /* a handful of roundings, one exponential */
 #define TOL_REDUCTION    5e-6 /* sums over a row or a column */
 #define TOL_PRODUCT      1e-5 /* fp32 matrix products up to k = 1000 */
-#define TOL_LONG_PRODUCT 3e-5 /* up to k of some millions, in whatever order it is added */
+#define TOL_LONG_PRODUCT 1e-4 /* up to k of 3 M, in whatever order it is added: sqrt(k) roundings of 2^-24 */
 #define TOL_ATTENTION    3e-5 /* two products and a softmax; backward: five */
 #define TOL_LARGE_SCORES 1e-2 /* attention: the rounding of scores of thousands moves probabilities by 1e-4 */
 #define TOL_DIFFERENCE   2e-3 /* central differences of an fp32 function, against its derivative */
