@@ -358,7 +358,7 @@ static void record_members(struct core *c) {
 		uint32_t slot = c->slots.order[k];
 		struct core_member *m = &c->members[slot];
 		bool moves = wants_to_move(m) && c->now_us >= core_moves_at(m);
-		if (!moves && m->banned == m->want_banned && m->strike_due == CORE_STRIKE_NONE && !m->lift_due)
+		if (!moves && m->banned == m->want_banned && !core_reputation_is_due(m))
 			continue;
 		struct core_facts f;
 		if (moves)

@@ -127,8 +127,10 @@ struct core_reputation {
 	uint32_t rounds; /* committed ones with its contribution, since it joined or its last strike */
 	uint8_t strikes;
 	uint8_t reason;             /* of the last strike */
+	bool appealed;              /* another look at the last strike is over: there is no second one */
 	uint64_t struck_round;      /* that was audited then */
-	uint64_t quarantined_until; /* first round that may have it again; 0: no strike yet, or the last one was lifted */
+	uint64_t quarantined_until; /* first round that may have it again; 0: no strike yet, or the only one was lifted */
+	uint64_t until_before;      /* that before the last strike; valid again if this is lifted */
 };
 
 /* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */

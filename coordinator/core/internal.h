@@ -449,12 +449,20 @@ void core_scores_put(const struct core *c, uint32_t slot, struct document *d);
 
 /* ---- reputation.c ---- */
 
-/* Counts a strike of the member in `slot`, for an audit of that round; its record follows. */
-void core_strike(struct core *c, uint32_t slot, uint64_t round, enum core_strike_reason reason);
-/* Takes the last strike back; its record follows. */
-void core_lift_strike(struct core *c, uint32_t slot);
-/* Returns its reputation with the strike that is due, or without the one that is lifted. */
+/* Counts a strike of the member in `slot`, for an audit of that round; its record follows. Returns
+ * true if it is the member's last strike: now, or since before a restart, and not yet appealed. */
+bool core_strike(struct core *c, uint32_t slot, uint64_t round, enum core_strike_reason reason);
+/* Take back the strike for that round, or end its appeal without that; the record follows. */
+void core_lift_strike(struct core *c, uint32_t slot, uint64_t round);
+void core_uphold_strike(struct core *c, uint32_t slot, uint64_t round);
+/* Returns true if a strike or the end of an appeal waits for its record. */
+bool core_reputation_is_due(const struct core_member *m);
+/* Returns its reputation after the first of those that are due: an appeal's end, then a strike. */
 struct core_reputation core_struck(const struct core *c, const struct core_member *m);
+/* Takes the reputation of a record: what it says is due no more. */
+void core_take_reputation(struct core_member *m, const struct core_reputation *r);
+/* Returns true if an audit of training may look again at the member's last strike. */
+bool core_may_appeal(const struct core *c, const struct core_member *m);
 /* Counts the committed round for its participants (slots). */
 void core_count_round(struct core *c, const uint64_t *participants);
 bool core_in_quarantine(const struct core *c, const struct core_member *m);

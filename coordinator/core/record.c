@@ -107,10 +107,7 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 		core_views_touch(c, slot);
 	}
 	m->banned = f.banned;
-	if (f.reputation.struck_round != m->reputation.struck_round || f.reputation.strikes != m->reputation.strikes)
-		m->strike_due = CORE_STRIKE_NONE;
-	m->lift_due &= f.reputation.strikes >= m->reputation.strikes;
-	m->reputation = f.reputation;
+	core_take_reputation(m, &f.reputation);
 	if (known < 0) { /* it joins, or returns: nothing else is wanted yet */
 		m->want_places = f.places;
 		m->want_banned = f.banned;

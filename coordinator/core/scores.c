@@ -20,7 +20,7 @@
  * contribution, and a step of training is three. At most a quarter of the roster is drawn.
  *
  * Audits that are not over are not durable: a restarted coordinator draws the same ones again. What
- * is durable is the strike (reputation.c). */
+ * is durable is the strike, and that its appeal is over (reputation.c). */
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 
@@ -198,7 +198,7 @@ static void say(struct core *c, enum core_event_type type, const struct core_sco
 /* Opens the audit again for which the member was struck, once. */
 static void take_appeal(struct core *c, const struct core_member *m) {
 	struct core_score *s = find(c, m->reputation.struck_round, m->number);
-	if (m->reputation.strikes == 0 || s == NULL || !s->struck || s->appealed)
+	if (!core_may_appeal(c, m) || s == NULL || !s->struck || s->appealed)
 		return;
 	s->appealed = true;
 	s->over = false;
@@ -249,10 +249,9 @@ static struct tally tally_of(const struct core_score *s) {
 
 static void strike(struct core *c, struct core_score *s, enum core_strike_reason reason) {
 	const int slot = core_find(c, s->order.member);
-	s->over = s->struck = true;
+	s->over = true;
 	c->scores.changed = true;
-	if (slot >= 0)
-		core_strike(c, (uint32_t)slot, s->order.round, reason);
+	s->struck = slot >= 0 && core_strike(c, (uint32_t)slot, s->order.round, reason);
 }
 
 /* Returns the gain of the first that finds it worthless, in thousandths of that auditor's own. */
@@ -288,10 +287,11 @@ static void end_appeal(struct core *c, struct core_score *s, bool cleared) {
 	s->over = true;
 	c->scores.changed = true;
 	say(c, cleared ? CORE_EVENT_CLEARED : CORE_EVENT_UPHELD, s, 0);
-	if (!cleared || slot < 0)
-		return;
-	c->scores.figures.lifted++;
-	core_lift_strike(c, (uint32_t)slot);
+	c->scores.figures.lifted += cleared && slot >= 0;
+	if (slot >= 0 && cleared)
+		core_lift_strike(c, (uint32_t)slot, s->order.round);
+	else if (slot >= 0)
+		core_uphold_strike(c, (uint32_t)slot, s->order.round);
 }
 
 /* Asks one more auditor, that is here; returns false if none is left. */
@@ -355,11 +355,18 @@ static void weigh(struct core *c, struct core_score *s) {
 		(void)ask(c, s, &t, t.worthless > 0 ? AGREE + 1 : 1);
 }
 
+/* Returns true if something of the author's waits for its record: the next finding waits too, or one
+ * of them would be lost. */
+static bool waits(const struct core *c, const struct core_score *s) {
+	const int slot = core_find(c, s->order.member);
+	return slot >= 0 && core_reputation_is_due(&c->members[slot]);
+}
+
 void core_decide_scores(struct core *c) {
 	RV_ASSERT(c->n_queue == 0);
 	for (int i = 0; i < c->scores.n; i++) {
 		struct core_score *s = &c->scores.open[i];
-		if (s->over)
+		if (s->over || waits(c, s))
 			continue;
 		give_up_silent(c, s);
 		if (s->appealed)

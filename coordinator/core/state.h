@@ -60,7 +60,9 @@ struct core_member {
 	int64_t moved_until_us; /* time up to which its address changes are paid for (core_moves_at) */
 	bool want_banned;
 	uint8_t strike_due; /* enum core_strike_reason */
-	bool lift_due;      /* its last strike is to be taken back */
+	/* The end of its appeal: the strike for `lift_round` is taken back, or no other look follows. */
+	bool lift_due, uphold_due;
+	uint64_t lift_round;
 	uint64_t strike_round;
 	/* Volatile: what its reports say. */
 	int64_t came_us;      /* time when it came into memory */

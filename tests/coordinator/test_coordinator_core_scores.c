@@ -16,7 +16,7 @@ static uint8_t n_said[MEMBERS];
 static bool appeals[MEMBERS];
 
 /* One score costs 4/3 of what a member trains in a round: with this share about one a round. */
-static void open_rig(uint32_t ppm) {
+static void open_rig_of(uint32_t ppm, uint8_t secret) {
 	memset(n_said, 0, sizeof n_said);
 	memset(appeals, 0, sizeof appeals);
 	rig_init(&r, 1);
@@ -25,9 +25,13 @@ static void open_rig(uint32_t ppm) {
 	r.cfg.audit_window = WINDOW;
 	r.cfg.lease_round = ROUND;
 	r.cfg.lease_tokens = TOKENS;
-	memset(&r.cfg.audit_secret, 7, sizeof r.cfg.audit_secret);
+	memset(&r.cfg.audit_secret, secret, sizeof r.cfg.audit_secret);
 	rig_start(&r);
 	rig_join(&r, MEMBERS);
+}
+
+static void open_rig(uint32_t ppm) {
+	open_rig_of(ppm, 7);
 }
 
 static int close_rig(void **state) {
@@ -97,7 +101,8 @@ static struct score_order next_order(void) {
 	return o;
 }
 
-static void conclude(uint32_t who, const struct score_order *o, enum score_verdict verdict, float gain) {
+/* The next report of the member will have this. */
+static void note(uint32_t who, const struct score_order *o, enum score_verdict verdict, float gain) {
 	for (uint8_t i = 0; i < n_said[who]; i++)
 		if (said[who][i].round == o->round && said[who][i].member == o->member)
 			fail();
@@ -108,6 +113,10 @@ static void conclude(uint32_t who, const struct score_order *o, enum score_verdi
 													 .verdict = (uint8_t)verdict,
 													 .gain = verdict == SCORE_MEASURED ? gain : 0,
 													 .own = verdict == SCORE_MEASURED ? 1 : 0};
+}
+
+static void conclude(uint32_t who, const struct score_order *o, enum score_verdict verdict, float gain) {
+	note(who, o, verdict, gain);
 	say(who, WORKER_TRAINING);
 }
 
@@ -341,6 +350,154 @@ static void who_is_not_struck_cannot_appeal(void **state) {
 	assert_int_equal(core_scores(r.core).appeals, 0);
 }
 
+/* ---- two strikes of one member ---- */
+
+/* Plays until two contributions of one member are being audited, those to an earlier and to a later
+ * round. */
+static void two_orders(struct score_order o[2]) {
+	static struct score_order all[MEMBERS * NET_MAX_SCORES];
+	for (;;) {
+		int n = 0;
+		play_round(0);
+		for (uint32_t m = 0; m < MEMBERS; m++)
+			for (int i = 0; i < doc_of(m)->n_scores; i++)
+				all[n++] = doc_of(m)->scores[i];
+		for (int i = 0; i < n; i++)
+			for (int k = 0; k < n; k++)
+				if (all[i].member == all[k].member && all[i].round < all[k].round) {
+					o[0] = all[i];
+					o[1] = all[k];
+					return;
+				}
+	}
+}
+
+/* All that are asked measure the same, until nobody is asked any more. */
+static void all_measure(const struct score_order *o, float gain) {
+	uint64_t done = 0;
+	while ((auditors_of(o) & ~done) != 0)
+		done |= all_conclude(o, done, SCORE_MEASURED, gain);
+	assert_int_equal(auditors_of(o), 0);
+}
+
+/* The member is struck for both, and cleared of the second. Returns the end of the first
+ * quarantine. */
+static uint64_t strike_twice_and_clear(struct score_order o[2]) {
+	open_rig(200000);
+	two_orders(o);
+	all_measure(&o[0], 0.1f);
+	const uint64_t first = rig_view(&r, o[0].member).reputation.quarantined_until;
+	assert_int_equal(first, rig_doc(&r)->round + 8);
+	all_measure(&o[1], 0.1f);
+	assert_int_equal(rig_view(&r, o[0].member).reputation.strikes, 2);
+	assert_int_equal(rig_view(&r, o[0].member).reputation.quarantined_until, rig_doc(&r)->round + 32);
+	memset(n_said, 0, sizeof n_said);
+	appeal(o[0].member);
+	all_measure(&o[1], 1);
+	assert_true(rig_saw(&r, CORE_EVENT_CLEARED, o[0].member));
+	assert_int_equal(rig_view(&r, o[0].member).reputation.strikes, 1);
+	return first;
+}
+
+static void a_lift_leaves_the_quarantine_before_it(void **state) {
+	(void)state;
+	struct score_order o[2];
+	const uint64_t until = strike_twice_and_clear(o);
+	assert_int_equal(rig_view(&r, o[0].member).reputation.quarantined_until, until);
+	rig_restart(&r);
+	assert_int_equal(rig_view(&r, o[0].member).reputation.quarantined_until, until);
+}
+
+/* The coordinator restarts, draws the same audits again, and has the same answers. */
+static void restart_and_measure(const struct score_order *o) {
+	memset(n_said, 0, sizeof n_said);
+	memset(appeals, 0, sizeof appeals);
+	rig_restart(&r);
+	for (uint32_t m = 0; m < MEMBERS; m++)
+		say(m, WORKER_TRAINING);
+	assert_true(auditors_of(o) != 0);
+	all_measure(o, 0.1f);
+	memset(n_said, 0, sizeof n_said);
+}
+
+static void a_restart_allows_no_second_appeal(void **state) {
+	(void)state;
+	struct score_order o[2];
+	const uint64_t until = strike_twice_and_clear(o);
+	restart_and_measure(&o[1]);
+	appeal(o[1].member);
+	assert_int_equal(core_scores(r.core).appeals, 0);
+	assert_int_equal(auditors_of(&o[1]), 0);
+	assert_int_equal(rig_view(&r, o[0].member).reputation.strikes, 1);
+	assert_int_equal(rig_view(&r, o[0].member).reputation.quarantined_until, until);
+}
+
+static void nor_after_an_appeal_in_vain(void **state) {
+	(void)state;
+	struct score_order o;
+	open_rig(200000);
+	(void)strike(&o);
+	memset(n_said, 0, sizeof n_said);
+	appeal(o.member);
+	all_measure(&o, 0.1f);
+	assert_true(rig_saw(&r, CORE_EVENT_UPHELD, o.member));
+	restart_and_measure(&o);
+	appeal(o.member);
+	assert_int_equal(core_scores(r.core).appeals, 0);
+	assert_int_equal(rig_view(&r, o.member).reputation.strikes, 1);
+}
+
+static void a_restart_before_the_end_of_an_appeal_allows_it_again(void **state) {
+	(void)state;
+	struct score_order o;
+	open_rig(200000);
+	(void)strike(&o);
+	appeal(o.member);
+	restart_and_measure(&o);
+	assert_int_equal(rig_view(&r, o.member).reputation.strikes, 1);
+	appeal(o.member);
+	assert_int_equal(core_scores(r.core).appeals, 1);
+	all_measure(&o, 1);
+	assert_int_equal(rig_view(&r, o.member).reputation.strikes, 0);
+}
+
+/* Prepares two findings about one member that a single report of `*who` completes: its appeal
+ * against the first strike, and a second strike. Returns false if no member audits both. */
+static bool two_findings_of_one(struct score_order o[2], uint32_t *who) {
+	two_orders(o);
+	all_measure(&o[0], 0.1f);
+	memset(n_said, 0, sizeof n_said);
+	appeal(o[0].member);
+	const uint64_t first = auditors_of(&o[1]);
+	(void)all_conclude(&o[1], 0, SCORE_MEASURED, 0.1f);
+	const uint64_t second = auditors_of(&o[1]) & ~first, appealed = auditors_of(&o[0]);
+	if (__builtin_popcountll(first) != 1 || __builtin_popcountll(appealed) != 2 || (second & appealed) == 0)
+		return false;
+	*who = (uint32_t)__builtin_ctzll(second & appealed);
+	(void)all_conclude(&o[0], 1ull << *who, SCORE_MEASURED, 1);
+	return true;
+}
+
+static void a_lift_and_a_strike_at_once_both_count(void **state) {
+	(void)state;
+	struct score_order o[2];
+	uint32_t who = 0;
+	uint8_t secret = 1;
+	for (open_rig_of(200000, secret); !two_findings_of_one(o, &who); open_rig_of(200000, ++secret)) {
+		assert_true(secret < 100);
+		rig_release(&r);
+	}
+	note(who, &o[0], SCORE_MEASURED, 1);
+	note(who, &o[1], SCORE_MEASURED, 0.1f);
+	say(who, WORKER_TRAINING);
+	assert_int_equal(core_scores(r.core).lifted, 1);
+	assert_int_equal(core_scores(r.core).worthless, 2);
+	const struct core_reputation got = rig_view(&r, o[0].member).reputation;
+	assert_int_equal(got.strikes, 1);
+	assert_int_equal(got.struck_round, o[1].round);
+	assert_int_equal(got.quarantined_until, rig_doc(&r)->round + 8);
+}
+
 int main(void) {
 #define TEST(t) cmocka_unit_test_teardown(t, close_rig)
 	const struct CMUnitTest tests[] = {
@@ -357,6 +514,11 @@ int main(void) {
 		TEST(two_others_clear_a_member),
 		TEST(one_of_them_upholds_the_strike),
 		TEST(who_is_not_struck_cannot_appeal),
+		TEST(a_lift_leaves_the_quarantine_before_it),
+		TEST(a_restart_allows_no_second_appeal),
+		TEST(nor_after_an_appeal_in_vain),
+		TEST(a_restart_before_the_end_of_an_appeal_allows_it_again),
+		TEST(a_lift_and_a_strike_at_once_both_count),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
