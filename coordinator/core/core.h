@@ -370,6 +370,7 @@ enum core_event_type {
 	CORE_EVENT_APPEALED,    /* it asks for another look at that: two others score it */
 	CORE_EVENT_UPHELD,      /* these do not clear it */
 	CORE_EVENT_CLEARED,     /* both found it worth its place: the strike is lifted */
+	CORE_EVENT_UNRESOLVED,  /* the window of an audit of its contribution to `round` is over, with no result */
 	CORE_EVENT_COUNT
 };
 struct core_event {

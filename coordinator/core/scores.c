@@ -13,7 +13,7 @@
  *        -> WORTHY     two find the contrary. Nobody is named: a measurement is no proof
  *     -> the next auditor, if one is UNABLE, or says nothing for some rounds, or says WITHHELD; two
  *        that say WITHHELD, where nobody got it: a strike
- *     -> UNRESOLVED  nobody is left, or the window is over
+ *     -> UNRESOLVED  the window is over: an event names the author
  *
  * How many are drawn follows from the share of the roster's training that they may cost: a score is
  * four forward passes over its sequences, two for the author's and two for the auditor's own
@@ -149,6 +149,12 @@ static void close_score(struct core *c, int i) {
 	memmove(&c->scores.open[i], &c->scores.open[i + 1], (size_t)(c->scores.n - i) * sizeof c->scores.open[0]);
 }
 
+static void say(struct core *c, enum core_event_type type, const struct core_score *s, uint32_t other) {
+	const int slot = core_find(c, s->order.member);
+	if (slot >= 0)
+		core_say_of(c, type, (uint32_t)slot, s->order.round, other);
+}
+
 /* Drops audits whose window is over, and those that nobody can ask about. */
 static void drop_over(struct core *c) {
 	for (int i = c->scores.n - 1; i >= 0; i--) {
@@ -156,7 +162,10 @@ static void drop_over(struct core *c) {
 		const bool late = c->round + 1 - s->order.round > c->cfg.audit_window;
 		if (!late && (!s->over || (s->struck && !s->appealed)))
 			continue;
-		c->scores.figures.unresolved += !s->over && !c->replaying;
+		if (!s->over && !c->replaying) {
+			c->scores.figures.unresolved++;
+			say(c, CORE_EVENT_UNRESOLVED, s, 0);
+		}
 		close_score(c, i);
 	}
 }
@@ -187,12 +196,6 @@ static struct core_score *find(struct core *c, uint64_t round, uint32_t member) 
 		if (c->scores.open[i].order.round == round && c->scores.open[i].order.member == member)
 			return &c->scores.open[i];
 	return NULL;
-}
-
-static void say(struct core *c, enum core_event_type type, const struct core_score *s, uint32_t other) {
-	const int slot = core_find(c, s->order.member);
-	if (slot >= 0)
-		core_say_of(c, type, (uint32_t)slot, s->order.round, other);
 }
 
 /* Opens the audit again for which the member was struck, once. */
@@ -355,7 +358,7 @@ static void weigh(struct core *c, struct core_score *s) {
 		(void)ask(c, s, &t, t.worthless > 0 ? AGREE + 1 : 1);
 }
 
-/* Returns true if something of the author's waits for its record: the next finding waits too, or one
+/* Returns true if something of the author waits for its record: so does the next finding, or one
  * of them would be lost. */
 static bool waits(const struct core *c, const struct core_score *s) {
 	const int slot = core_find(c, s->order.member);

@@ -60,7 +60,7 @@ struct core_member {
 	int64_t moved_until_us; /* time up to which its address changes are paid for (core_moves_at) */
 	bool want_banned;
 	uint8_t strike_due; /* enum core_strike_reason */
-	/* The end of its appeal: the strike for `lift_round` is taken back, or no other look follows. */
+	/* The end of an appeal: the strike for `lift_round` is taken back, or stays. */
 	bool lift_due, uphold_due;
 	uint64_t lift_round;
 	uint64_t strike_round;

@@ -44,6 +44,14 @@ static bool tell_score(struct service *s, const struct core_event *ev) {
 					 "worthy, or could not look",
 					 ev->member, ev->round);
 		return true;
+	case CORE_EVENT_UNRESOLVED:
+		service_tell(
+			s, RV_WARN, "training_unresolved",
+			"nobody could say what the contribution of member %u to round %" PRIu64
+			" is worth, within audit-window rounds: if this names one member again and again, it may cut links "
+			"to its auditors",
+			ev->member, ev->round);
+		return true;
 	case CORE_EVENT_CLEARED:
 		service_tell(s, RV_WARN, "appeal_cleared",
 					 "member %u is cleared of what was found of round %" PRIu64 ": two others find its contribution "

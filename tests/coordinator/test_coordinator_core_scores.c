@@ -284,6 +284,21 @@ static void two_that_got_nothing_strike(void **state) {
 	assert_true(rig_saw(&r, CORE_EVENT_WITHHELD, o.member));
 }
 
+static void one_that_nobody_can_score_is_named(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order o = next_order();
+	uint64_t unable = 0;
+	while ((auditors_of(&o) & ~unable) != 0)
+		unable |= all_conclude(&o, unable, SCORE_UNABLE, 0);
+	assert_false(rig_saw(&r, CORE_EVENT_UNRESOLVED, o.member));
+	for (int i = 0; i < WINDOW; i++)
+		play_round(0);
+	assert_true(rig_saw(&r, CORE_EVENT_UNRESOLVED, o.member));
+	assert_true(core_scores(r.core).unresolved > 0);
+	assert_int_equal(rig_view(&r, o.member).reputation.strikes, 0);
+}
+
 static void verdicts_of_those_not_asked_are_ignored(void **state) {
 	(void)state;
 	open_rig(200000);
@@ -510,6 +525,7 @@ int main(void) {
 		TEST(one_against_two_strikes_nobody),
 		TEST(others_are_asked_instead),
 		TEST(two_that_got_nothing_strike),
+		TEST(one_that_nobody_can_score_is_named),
 		TEST(verdicts_of_those_not_asked_are_ignored),
 		TEST(two_others_clear_a_member),
 		TEST(one_of_them_upholds_the_strike),

@@ -451,6 +451,23 @@ static void silence_withholds_and_no_link_is_nobodys_fault(void **state) {
 	}
 }
 
+/* Each chunk comes in time, and all of them too late. */
+static void a_drip_of_chunks_ends(void **state) {
+	(void)state;
+	const int64_t latest_us = AUDITOR_PATIENCE_US + (int64_t)CHUNKS * BYTES * 1000000 / AUDITOR_LEAST_BYTES_PER_S;
+	order_score(2, 0);
+	assert_true(is_asked(2));
+	w.now_us = AUDITOR_PATIENCE_US - 1;
+	auditor_tick(w.a, w.now_us);
+	assert_int_equal(answer(2), RV_OK);
+	w.chunk = 1;
+	assert_true(is_asked(2));
+	assert_int_equal(auditor_deadline_us(w.a), latest_us);
+	w.now_us = latest_us;
+	auditor_tick(w.a, w.now_us);
+	expect_score(SCORE_WITHHELD, 0);
+}
+
 static void what_cannot_be_scored_makes_it_unable(void **state) {
 	(void)state;
 	order_score(SELF, 0);
@@ -490,6 +507,7 @@ int main(void) {
 		cmocka_unit_test_teardown(of_a_slow_member_what_it_sent, close_world),
 		cmocka_unit_test_teardown(one_that_gives_another_contribution_withholds, close_world),
 		cmocka_unit_test_teardown(silence_withholds_and_no_link_is_nobodys_fault, close_world),
+		cmocka_unit_test_teardown(a_drip_of_chunks_ends, close_world),
 		cmocka_unit_test_teardown(what_cannot_be_scored_makes_it_unable, close_world),
 		cmocka_unit_test_teardown(a_score_that_comes_late_is_dropped, close_world),
 	};

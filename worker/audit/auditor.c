@@ -49,6 +49,7 @@ struct auditor {
 	struct auditor_member author;
 	uint8_t *next;
 	size_t sent_bytes;
+	int64_t latest_us; /* for the last chunk */
 	/* Answers that are still due to an audit that has ended: the next one of each of these members,
 	 * which are linked. */
 	struct {
@@ -270,7 +271,12 @@ static bool ask_for_chunk(struct auditor *a) {
 	return true;
 }
 
-static void begin_score(struct auditor *a) {
+/* Returns the time that a contribution of this size has: a drip must not hold other audits up. */
+static int64_t fetch_us(size_t bytes) {
+	return AUDITOR_PATIENCE_US + (int64_t)((uint64_t)bytes * 1000000 / AUDITOR_LEAST_BYTES_PER_S);
+}
+
+static void begin_score(struct auditor *a, int64_t now_us) {
 	enum { PIECE_BYTES = NET_MAX_CHUNK_BYTES + MERKLE_MAX_PROOF * sizeof(struct rv_hash) };
 	const struct score_order *o = &a->orders[a->at].score;
 	a->roster = NULL;
@@ -281,6 +287,7 @@ static void begin_score(struct auditor *a) {
 	if (a->sent_bytes > 0)
 		a->memory = a->ops.take(a->ops.ctx, a->sent_bytes + PIECE_BYTES);
 	a->next = a->memory;
+	a->latest_us = now_us + fetch_us(a->sent_bytes);
 	a->n = 1;
 	if (a->memory == NULL || !ask_for_chunk(a)) {
 		a->n = 0;
@@ -294,7 +301,7 @@ static void keep_chunk(struct auditor *a, int64_t now_us) {
 	memcpy(a->next, p.at, p.chunk_bytes);
 	a->next += p.chunk_bytes;
 	a->chunk++;
-	a->until_us = now_us + AUDITOR_PATIENCE_US;
+	a->until_us = now_us + AUDITOR_PATIENCE_US < a->latest_us ? now_us + AUDITOR_PATIENCE_US : a->latest_us;
 	if (ask_for_chunk(a))
 		return;
 	uint8_t *encoded = a->memory;
@@ -347,7 +354,7 @@ static void begin(struct auditor *a, int64_t now_us, int at) {
 	a->n = 0;
 	a->until_us = now_us + AUDITOR_PATIENCE_US;
 	if (a->orders[at].scores)
-		begin_score(a);
+		begin_score(a, now_us);
 	else
 		begin_average(a);
 }

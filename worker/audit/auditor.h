@@ -12,7 +12,8 @@
  *
  *   ORDERED --> ASKING -- all chunks there, and proven --> SCORING --> MEASURED | UNABLE
  *      |          +-- it gives NONE, or what it has not committed to --> WITHHELD
- *      |          +-- no chunk for AUDITOR_PATIENCE_US: WITHHELD if it is linked, else UNABLE
+ *      |          +-- no chunk for AUDITOR_PATIENCE_US, or all of them take longer than at
+ *      |          |   AUDITOR_LEAST_BYTES_PER_S: WITHHELD if it is linked, else UNABLE
  *      +-- what is ordered cannot be of this run, or is its own: UNABLE
  *
  * One audit is under way at a time, those of averages first. Results are repeated in each report
@@ -26,7 +27,8 @@
 
 enum {
 	AUDITOR_ROUNDS = 16,                    /* rosters that are remembered: audit-window at most */
-	AUDITOR_PATIENCE_US = 30 * 1000 * 1000, /* for one audit */
+	AUDITOR_PATIENCE_US = 30 * 1000 * 1000, /* for one audit; of training for each chunk */
+	AUDITOR_LEAST_BYTES_PER_S = 32768,      /* of training: a whole contribution has as long, and that patience */
 	AUDITOR_AGAIN_US = 2 * 1000 * 1000      /* after a NONE, once: the sender may just be storing it */
 };
 
