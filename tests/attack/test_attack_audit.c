@@ -1,6 +1,7 @@
 /* test_attack_audit.c: one of four workers lies as an owner (evil.h): it sends everybody the
  * same wrong means, so that all votes agree. Audits catch, name and ban it, the run goes back to
- * before its lie and ends as the run without it. Real processes on loopback. */
+ * before its lie and ends as the run without it: in its very bits if it lied from the first round
+ * on. Real processes on loopback. */
 #include "tests/common/check.h"
 #include "tests/e2e/ends.h"
 #include "tests/e2e/rounds.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORKERS = 4, EVIL = 3, FIRST_LIES = 2, STATUS_BANNED = 4 };
+enum { WORKERS = 4, EVIL = 3, STATUS_BANNED = 4 };
 
 #define AUDITED "audit-chunks = 8\naudit-rollback = true\n"
 
@@ -26,18 +27,19 @@ static double end_loss(struct e2e *e) {
 	return loss;
 }
 
-/* Starts so many honest workers, then EVIL if `evil` is not NULL: all of them are in round
- * FIRST_LIES, however slow the machine. */
-static void start(struct e2e *e, const char *more, int honest, const char *evil) {
+/* Starts so many honest workers, then EVIL if `evil` is not NULL: all of them are in `round`,
+ * however slow the machine. */
+static void start(struct e2e *e, const char *more, int honest, int round, const char *evil) {
 	static const int first[] = {0, 1, 2};
 	char config[1024], env[128];
 	(void)snprintf(config, sizeof config, "%s%s", run_config, more);
 	e2e_open(e, config, WORKERS);
 	e->worker_args[0] = "--eval-every";
 	e->worker_args[1] = "1";
-	e2e_gate_at(e, FIRST_LIES);
+	e2e_gate_at(e, round);
 	e2e_start_gated_workers(e, honest);
-	e2e_wait_for_round(e, first, 3, FIRST_LIES);
+	if (round > 0)
+		e2e_wait_for_round(e, first, 3, round);
 	if (evil != NULL) {
 		(void)snprintf(env, sizeof env, "RIVULET_EVIL=%s", evil);
 		e2e_start_worker(e, EVIL, "rivulet-worker-evil", env);
@@ -60,7 +62,7 @@ static double honest_loss(void **state) {
 	static double loss;
 	if (loss == 0) {
 		*state = &e;
-		start(&e, "", EVIL, NULL);
+		start(&e, "", EVIL, 0, NULL);
 		loss = play(&e);
 		e2e_close(&e);
 		*state = NULL;
@@ -69,49 +71,56 @@ static double honest_loss(void **state) {
 	return loss;
 }
 
-/* Waits until the liar is named; returns whether that was for the first round in which it lied. */
-static bool is_named_at_once(struct e2e *e) {
+/* Waits until the liar is named; returns whether that was for the round in which it lied first. */
+static bool is_named_at_once(struct e2e *e, int first) {
 	int round = -1;
 	json_t *lied = e2e_wait_event(&e->coordinator, "audit_lied", NULL, 0, NULL);
 	print_message("%s\n", e2e_text(lied, "text"));
 	assert_int_equal(sscanf(e2e_text(lied, "text"), "round %d: member 3 sent all others", &round), 1);
 	json_decref(lied);
-	return round == FIRST_LIES;
+	return round == first;
 }
 
 /* Starts runs with audits until the liar is named at once. Eight chunks of 68 are drawn and it owns
  * a quarter of them: one run in ten misses its first lie, five in a row one in 100,000. */
-static void start_caught(struct e2e *e, const char *evil) {
+static void start_caught(struct e2e *e, int first, const char *evil) {
 	enum { TRIES = 5 };
 	for (int i = 0; i < TRIES; i++) {
-		start(e, AUDITED, EVIL, evil);
-		if (is_named_at_once(e))
+		start(e, AUDITED, EVIL, first, evil);
+		if (is_named_at_once(e, first))
 			return;
 		e2e_close(e);
 	}
 	fail_msg("%d runs in a row missed the first lie", TRIES);
 }
 
+/* Returns the loss at the end of a run that goes back to before the first lie, in round `first`. */
+static double loss_after_audits(void **state, int first, const char *evil) {
+	static struct e2e e;
+	*state = &e;
+	start_caught(&e, first, evil);
+	const double loss = play(&e);
+	print_message("%s with audits: %.3f\n", evil, loss);
+	json_decref(e2e_wait_event(&e.coordinator, "audit_rollback", NULL, 0, NULL));
+	process_assert_exit(&e.workers[EVIL], STATUS_BANNED);
+	return loss;
+}
+
 /* With audits the run ends as if the liar had stayed at home. Without them (`harm` above 0) nobody
  * notices, and the loss is so much higher. */
 static void check_lie(void **state, const char *evil, double harm) {
-	static struct e2e without, with;
+	enum { FIRST = 2 };
+	static struct e2e without;
 	const double honest = honest_loss(state);
 	if (harm > 0) {
 		*state = &without;
-		start(&without, "", EVIL, evil);
+		start(&without, "", EVIL, FIRST, evil);
 		const double spoiled = play(&without);
 		print_message("%s without audits: %.3f\n", evil, spoiled);
 		assert_true(spoiled > honest + harm);
 		e2e_close(&without);
 	}
-	*state = &with;
-	start_caught(&with, evil);
-	const double loss = play(&with);
-	print_message("%s with audits: %.3f\n", evil, loss);
-	json_decref(e2e_wait_event(&with.coordinator, "audit_rollback", NULL, 0, NULL));
-	process_assert_exit(&with.workers[EVIL], STATUS_BANNED);
-	assert_true(loss < 1.03 * honest);
+	assert_true(loss_after_audits(state, FIRST, evil) < 1.03 * honest);
 }
 
 static void negated_means(void **state) {
@@ -122,6 +131,13 @@ static void means_far_too_large(void **state) {
 	check_lie(state, "mean=64", 0);
 }
 
+/* Back at the run's begin the workers have neither moments nor a data position of the rounds that
+ * were taken back: the run has the bits of the one without the liar. */
+static void means_far_too_large_from_the_first_round_on(void **state) {
+	const double honest = honest_loss(state);
+	assert_true(loss_after_audits(state, 0, "mean=64") == honest);
+}
+
 /* Honest workers audit each other, and nobody is named. */
 static void honest_owners_are_found_right(void **state) {
 	static struct e2e e;
@@ -129,7 +145,7 @@ static void honest_owners_are_found_right(void **state) {
 	static const int all[] = {0, 1, 2, 3};
 	for (int audited = 0; audited < 2; audited++) {
 		*state = &e;
-		start(&e, audited ? AUDITED : "", WORKERS, NULL);
+		start(&e, audited ? AUDITED : "", WORKERS, 0, NULL);
 		e2e_assert_same_end(&e, all, WORKERS, chain, full);
 		json_t *status = e2e_status(&e);
 		json_t *audits = json_object_get(status, "audits");
@@ -149,6 +165,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(negated_means, e2e_teardown),
 		cmocka_unit_test_teardown(means_far_too_large, e2e_teardown),
+		cmocka_unit_test_teardown(means_far_too_large_from_the_first_round_on, e2e_teardown),
 		cmocka_unit_test_teardown(honest_owners_are_found_right, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

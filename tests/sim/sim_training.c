@@ -177,7 +177,7 @@ void training_resume(struct sim *s, int host, const struct recovered *found) {
 	struct sim_worker *w = &s->workers[host];
 	const struct state_replica_info *info = &found->replica;
 	bool exact = found->has_replica && info->round == w->global.round && rv_hash_equal(&info->chain, &w->global.chain);
-	if (found->has_replica)
+	if (found->has_replica && (w->global.round > 0 || info->round == 0))
 		files_read_replica(s, found->replica_payload, &w->replica);
 	oracle_resumes_residual(s, host);
 	const struct participant_progress progress = {

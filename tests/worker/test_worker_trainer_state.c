@@ -95,6 +95,26 @@ static void a_saved_replica_goes_on_exactly(void **state) {
 	blob_unref(bytes);
 }
 
+/* The saved replica of a later round has moments and a data position that the run's begin has not:
+ * where the run is taken back there, it is trained as for the first time. */
+static void a_run_that_is_taken_back_to_its_begin_begins_again(void **state) {
+	struct scene *s = *state;
+	struct rv_hash want = by_hand(s, 1, 0);
+	play_round(s, 0);
+	ask(s, TRAINER_SAVE);
+	wait_for(s, &s->saved, 1);
+	struct state_replica_info info = s->copy->replica;
+	assert_int_equal(info.round, 1);
+	replica_seal(s->copy->replica_bytes->data, info.payload_bytes);
+	struct blob *bytes = blob_ref(s->copy->replica_bytes);
+
+	assert_false(scene_resume(s, &info, bytes).saved);
+	train_and_encode(s, 0, false);
+	apply_own_result(s, PARTICIPANT_ADOPT);
+	assert_ended_as_by_hand(s, &want);
+	blob_unref(bytes);
+}
+
 /* A worker that was left out of a round has said nothing in it; one whose state comes from others
  * knows nothing of what it has said. */
 static void only_what_is_committed_leaves_a_residual(void **state) {
@@ -127,6 +147,9 @@ int main(void) {
 		PLAIN(a_snapshot_is_installed_only_when_it_is_the_vouched_one),
 		PLAIN(a_saved_replica_goes_on_exactly),
 		PLAIN(initial_weights_of_a_peer_are_checked),
+		PLAIN(a_run_that_is_taken_back_to_its_begin_begins_again),
+		EAGER(a_run_that_is_taken_back_to_its_begin_begins_again),
+		FEEDBACK(a_run_that_is_taken_back_to_its_begin_begins_again),
 		FEEDBACK(a_saved_replica_goes_on_exactly),
 		FEEDBACK(only_what_is_committed_leaves_a_residual),
 	};

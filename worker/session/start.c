@@ -165,7 +165,7 @@ static enum statestore_theta0 theta0_of(const struct session *s) {
 }
 
 /* Logs what a restarted worker goes on from. */
-static void log_recovered(struct session *s, const struct recovered *found) {
+static void log_recovered(struct session *s, const struct recovered *found, struct trainer_resumed resumed) {
 	const struct global_state *g = trainer_global(s->trainer);
 	char from[64] = "the initial weights", own[128] = "no Adam state of its own";
 	const char *next = !found->has_log          ? ""
@@ -176,7 +176,7 @@ static void log_recovered(struct session *s, const struct recovered *found) {
 		return;
 	if (found->start.snapshot)
 		snprintf(from, sizeof from, "snapshot-%" PRIu64 ".rvs", found->start.round);
-	if (found->has_replica)
+	if (resumed.saved)
 		snprintf(own, sizeof own, "its own Adam state and data position of round %" PRIu64 ", %" PRIu64 " steps in",
 				 found->replica.round, found->replica.steps_done);
 	rv_event(s->events, RV_DEBUG, "recovered",
@@ -228,12 +228,12 @@ static enum rv_err recover(struct session *s, uint64_t boot, struct recovered *f
 	RV_FAILPOINT("recover.before");
 	RV_TRY(statestore_recover(&s->store, g, found, et));
 	RV_FAILPOINT("recover.after");
-	log_recovered(s, found);
 	RV_TRY(mean_residual_init(&s->mean_residual, &s->member.config, &g->cfg, et));
 	statestore_recover_means(&s->store, g->round, &s->mean_residual);
 	struct trainer_resumed resumed = trainer_resume(s->trainer, found, on_damage, s);
 	blob_unref(found->replica_file); /* as large as the replica, and what follows takes memory */
 	found->replica_file = NULL;
+	log_recovered(s, found, resumed);
 	log_lost_share(s, resumed);
 	session_trace_open(s);
 	session_trace_start(s, boot, found, resumed);

@@ -119,13 +119,22 @@ void trainer_copy_free(struct trainer_copy *s) {
 
 /* ---- resuming ---- */
 
+/* Returns true if the replica is of a later round than the run's begin, where the shared state is:
+ * the run was taken back there (or the disk has lost all states before the first snapshot). At its
+ * begin a replica has no moments and has read nothing, so it begins again as if the later rounds
+ * had never been. A later round's own inner state is kept by nobody: that of a round after it is
+ * better than none. */
+static bool is_later_than_begin(const struct recovered *found, uint64_t round) {
+	return round == 0 && found->replica.round > 0;
+}
+
 struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
 									  void (*notice)(void *ctx, enum rv_err why, const char *text), void *ctx) {
 	struct rv_errtext et = {0};
 	const struct state_replica_info *info = &found->replica;
-	bool loaded =
-		found->has_replica && replica_load(t->replica, found->replica_payload, info->payload_bytes, &et) == RV_OK;
-	if (found->has_replica && !loaded)
+	const bool wanted = found->has_replica && !is_later_than_begin(found, t->global.round);
+	const bool loaded = wanted && replica_load(t->replica, found->replica_payload, info->payload_bytes, &et) == RV_OK;
+	if (wanted && !loaded)
 		notice(ctx, RV_E_CORRUPT, et.text);
 	bool exact = loaded && info->round == t->global.round && rv_hash_equal(&info->chain, &t->global.chain) &&
 				 info->steps_done <= (uint64_t)t->run.steps_per_round;

@@ -81,6 +81,9 @@ struct trainer_resumed {
 	bool saved; /* the replica comes from the disk: Adam's moments, the data cursor */
 	bool exact; /* and belongs to this very state: theta_local and the steps done too */
 };
+/* Goes on with the replica of `found`. Begins from the shared state if there is none, if it is
+ * damaged (`notice` gets the reason), or if it is of a later round and the shared state of
+ * round 0. */
 struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
 									  void (*notice)(void *ctx, enum rv_err why, const char *text), void *ctx);
 
