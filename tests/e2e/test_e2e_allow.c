@@ -16,6 +16,13 @@
 
 enum { OUR = 2, WORKERS = 3 };
 
+/* A sanitizer keeps what a program has freed. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+static const bool gives_back = false;
+#else
+static const bool gives_back = true;
+#endif
+
 static const char config[] =
 	"n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\nmin-workers = 2\n"
 	"steps-per-round = 40\nrounds = 100000\nsnapshot-every = 4\ngrace-ms = 2000\nsilence-ms = 60000\n";
@@ -177,7 +184,8 @@ static void a_long_pause_gives_the_memory_back(void **state) {
 	tell_ok(&e, "set free-memory-after=0", "In force now");
 	tell_ok(&e, "pause", "Paused");
 	long kept = before;
-	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "less memory"); kept > FEW_KIB; deadline_pause(&d))
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "less memory"); gives_back && kept > FEW_KIB;
+		 deadline_pause(&d))
 		kept = resident_kib(e.workers[OUR].pid);
 	print_message("%ld KiB while it trains, %ld KiB paused\n", before, kept);
 	assert_true(before > 2 * FEW_KIB);
@@ -188,7 +196,7 @@ static void a_long_pause_gives_the_memory_back(void **state) {
 	process_assert_exit(&e.workers[OUR], 0);
 	e2e_launch_worker(&e, OUR);
 	wait_for_state(&e, "paused");
-	assert_true(resident_kib(e.workers[OUR].pid) <= FEW_KIB);
+	assert_true(!gives_back || resident_kib(e.workers[OUR].pid) <= FEW_KIB);
 	tell_ok(&e, "resume", "Going on");
 	wait_counted(&e);
 }
