@@ -378,8 +378,10 @@ struct core_event {
 	uint32_t member; /* NET_NO_MEMBER: none */
 	uint64_t round;
 	uint32_t attempt;
-	uint32_t
-		other; /* APART, DISPUTED, FALSE_AUDIT, DOUBTED: the member; WORTHLESS: gain in thousandths of the auditor's own, an int32_t; SENDS_LESS: codec | part << 8, as in member_ref; EQUIVOCATED: chunk */
+	/* APART, DISPUTED, FALSE_AUDIT, DOUBTED: the member. WORTHLESS: the gain in thousandths of the
+	 * auditor's own, an int32_t. SENDS_LESS: codec | part << 8, as in member_ref. EQUIVOCATED: the
+	 * chunk. */
+	uint32_t other;
 };
 bool core_next_event(struct core *c, struct core_event *out);
 
