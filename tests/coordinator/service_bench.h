@@ -30,7 +30,7 @@ int bench_set_up_rows(void **state);
 int bench_set_up_coarser(void **state);
 int bench_set_up_audited(void **state);
 int bench_set_up_scored(void **state); /* its training is audited, its means are not */
-int bench_set_up_text(void **state); /* a run with a data-hash, whose members may bring a text */
+int bench_set_up_text(void **state);   /* a run with a data-hash, whose members may bring a text */
 int bench_tear_down(void **state);
 /* Starts the service anew from its store, as after a crash. */
 void bench_restart(struct service_bench *b);
