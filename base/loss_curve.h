@@ -23,7 +23,7 @@ struct loss_point {
 struct loss_curve {
 	struct loss_point at[LOSS_CURVE_POINTS - 1], last; /* `last`: the latest, whether it is in `at` or not */
 	int n;
-	uint64_t seen; /* points that came, without those that were taken back */
+	uint64_t seen; /* points added since the curve was empty: every 2^halved-th is kept */
 	unsigned halved;
 };
 

@@ -15,6 +15,10 @@
 #include <unistd.h>
 
 enum { ALL = 0, NO_TABLE = 0 };
+
+#define DEFAULT_SEQUENCES_TEXT "16"
+enum { DEFAULT_SEQUENCES = 16 };
+
 enum print_format { FORMAT_AUTO, FORMAT_TEXT, FORMAT_JSON };
 
 struct simulate_options {
@@ -94,7 +98,8 @@ static const struct rv_option options[] = {
 	{"host", RV_OPT_BYTES, FIELD(host), 0, "0", 0, 1e15, NULL, "The worker's memory beside them; 0: any.", "Memory"},
 	{"model", RV_OPT_STRING, FIELD(model), CAP(model), "", 0, 0, NULL,
 	 "A model of `rivulet train --preset`, such as gpt2-1.5b; empty: the largest that fits.", "Memory"},
-	{"sequences", RV_OPT_INT, FIELD(sequences), 0, "16", 1, 65536, NULL, "Sequences of a step.", "Memory"},
+	{"sequences", RV_OPT_INT, FIELD(sequences), 0, DEFAULT_SEQUENCES_TEXT, 1, 65536, NULL, "Sequences of a step.",
+	 "Memory"},
 	{"format", RV_OPT_CHOICE, FIELD(format), 0, "auto", 0, 0, "auto|text|json",
 	 "auto: text on a terminal, JSON lines otherwise.", "Output"},
 	{.name = NULL},
@@ -195,15 +200,34 @@ static enum rv_err plan_make(const struct simulate_options *o, struct plan *p, s
 	return RV_OK;
 }
 
+/* Returns the name of an option of --memory that was given, or NULL. */
+static const char *given_of_memory(const struct simulate_options *o) {
+	return o->gpu > 0                          ? "gpu"
+		   : o->host > 0                       ? "host"
+		   : o->gpus > 1                       ? "gpus"
+		   : o->model[0]                       ? "model"
+		   : o->sequences != DEFAULT_SEQUENCES ? "sequences"
+											   : NULL;
+}
+
+/* Returns the name of an option of lines that was given, or NULL. */
+static const char *given_of_line(const struct simulate_options *o) {
+	return o->rate[0]             ? "rate"
+		   : o->rate_down[0]      ? "rate-down"
+		   : o->solve[0]          ? "solve"
+		   : o->table != NO_TABLE ? "table"
+		   : o->beside[0]         ? "beside"
+								  : NULL;
+}
+
 /* Refuses options that one of both questions, line and memory, does not have. */
 static enum rv_err check_memory(const struct simulate_options *o, struct rv_errtext *et) {
 	struct run_config run;
-	if (!o->memory && (o->gpu > 0 || o->host > 0 || o->gpus > 1 || o->model[0]))
-		return rv_fail(et, RV_E_INVALID, "%s belongs to --memory: add it",
-					   o->gpu > 0    ? "gpu"
-					   : o->host > 0 ? "host"
-					   : o->gpus > 1 ? "gpus"
-									 : "model");
+	const char *given = o->memory ? given_of_line(o) : given_of_memory(o);
+	if (given && o->memory)
+		return rv_fail(et, RV_E_INVALID, "%s belongs to the question about lines: leave it or --memory out", given);
+	if (given)
+		return rv_fail(et, RV_E_INVALID, "%s belongs to --memory: add it", given);
 	if (!o->memory)
 		return RV_OK;
 	if (o->gpu == 0 && o->model[0])

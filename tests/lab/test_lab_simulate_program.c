@@ -192,6 +192,8 @@ static void test_memory_of_cards(void **state) {
 	check("--memory --gpu 4GB --model gpt2-1.5b --format text", 0, "No combination fits.");
 	check("--memory --gpu 24GB --host 16GB --model gpt2-1.5b --format text", 0, "No combination fits.");
 	check("--gpu 24GB", 2, "gpu belongs to --memory");
+	check("--sequences 8", 2, "sequences belongs to --memory");
+	check("--memory --rate 20mbit", 2, "rate belongs to the question about lines");
 	check("--memory --model gpt2-1.5b", 2, "add --gpu 24GB");
 	check("--memory --gpu 24GB --gpus 8 --sequences 4", 2, "at least one for each of 8 GPUs");
 	check("--memory --gpu 24GB --model gpt2-2b", 2, "did you mean");
