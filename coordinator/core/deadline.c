@@ -152,38 +152,54 @@ int64_t core_overdue_at_us(const struct core *c) {
 	return closes_us + times * c->cfg.withheld_us + (silent ? c->cfg.liveness_us : 0);
 }
 
-/* Returns true if the last report of `i` is of this attempt and accuses another participant that is
- * not missed: such an accusation is weighed (suspects.c). One of itself, of none, or of one that is
- * missed already excuses nothing. */
-static bool accuses(const struct core *c, uint32_t i, const uint64_t *missed) {
+/* Returns true if the last report of `i` is of this attempt and accuses another participant of the
+ * set. */
+static bool accuses(const struct core *c, uint32_t i, const uint64_t *set) {
 	const struct report *rep = &core_participant(c, i)->last;
 	if (rep->round != c->round || rep->attempt != c->attempt)
 		return false;
 	for (int k = 0; k < rep->n_suspects; k++) {
 		uint32_t place = rep->suspects[k];
-		if (place < c->roster.n && place != i && !set_has(missed, place))
+		if (place < c->roster.n && place != i && set_has(set, place))
 			return true;
 	}
 	return false;
 }
 
+static bool is_put_away(const struct core *c, const struct core_member *m) {
+	(void)c;
+	return m->distrusted;
+}
+
+static void blame_overdue(struct core *c, uint32_t i) {
+	struct core_member *m = core_participant(c, i);
+	RV_ASSERT(!m->distrusted);
+	m->distrusted = true;
+	set_add(c->blamed, core_slot_of(c, m));
+	core_say(c, CORE_EVENT_OVERDUE, core_slot_of(c, m), c->round);
+}
+
+/* An accusation of one that is present is weighed (suspects.c). One of a participant that has been
+ * put away is believed already: too few are left to go on without it, so the attempt ends, and the
+ * accuser is not to blame. One of itself, of none, or of one that is dead excuses nothing. */
 bool core_end_overdue(struct core *c) {
-	uint64_t missed[CORE_ROSTER_WORDS];
+	uint64_t present[CORE_ROSTER_WORDS], put_away[CORE_ROSTER_WORDS], missed[CORE_ROSTER_WORDS];
 	if (c->now_us < core_overdue_at_us(c))
 		return false;
 	bool any = false;
 	core_missed(c, missed);
+	set_first(present, c->roster.n, c->roster_words);
+	set_less(present, missed, c->roster_words);
+	(void)core_participants_that(c, is_put_away, put_away);
 	for (uint32_t i = 0; i < c->roster.n; i++) {
 		const bool has_voted = set_has(c->roster.voted, i) && !set_has(c->roster.disbelieved, i);
-		if (set_has(missed, i) || has_voted || accuses(c, i, missed))
+		if (set_has(missed, i) || has_voted || accuses(c, i, present))
 			continue;
-		struct core_member *m = core_participant(c, i);
-		RV_ASSERT(!m->distrusted);
 		any = true;
-		m->distrusted = true;
-		set_add(missed, i); /* to accuse it excuses nothing from here on */
-		set_add(c->blamed, core_slot_of(c, m));
-		core_say(c, CORE_EVENT_OVERDUE, core_slot_of(c, m), c->round);
+		if (accuses(c, i, put_away))
+			continue;
+		blame_overdue(c, i);
+		set_drop(present, i); /* to accuse it excuses nothing from here on */
 	}
 	return any;
 }

@@ -317,6 +317,28 @@ static void test_who_accuses_is_not_overdue(void **state) {
 	rig_release(&r);
 }
 
+/* It has what the others gave it, and gives nothing: they accuse it, and are too few without it.
+ * Those that wait for one that is put away are not to blame when the attempt ends. */
+static void test_who_accuses_one_that_is_put_away_is_not_overdue(void **state) {
+	(void)state;
+	struct rig r;
+	open_with_deadline(&r, WORKERS, fast);
+	rig_say_all(&r, WORKERS, WORKER_REDUCING);
+	rig_wait(&r, 5 * RIG_S);
+	rig_say(&r, BAD, WORKER_VOTED);
+	for (uint32_t i = 0; i < BAD; i++)
+		accuse(&r, i, 1 << BAD);
+	rig_wait(&r, RIG_S / 2);
+	assert_true(rig_saw(&r, CORE_EVENT_SUSPECTED, BAD));
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	rig_wait(&r, 2 * RIG_S);
+	assert_int_equal(rig_last(&r, CORE_ROSTER)->n_members, 0);
+	assert_int_equal(rig_blamed(&r, CORE_ROSTER), 1 << BAD);
+	for (uint32_t i = 0; i < BAD; i++)
+		assert_false(rig_saw(&r, CORE_EVENT_OVERDUE, i));
+	rig_release(&r);
+}
+
 /* What it delivers is whole, and it never votes: the others do not wait for one that says it lacks
  * what they have. */
 static void test_who_accuses_itself_is_outvoted(void **state) {
@@ -599,6 +621,7 @@ int main(void) {
 		cmocka_unit_test(test_a_later_attempt_has_twice_the_time),
 		cmocka_unit_test(test_who_is_overdue_is_left_behind),
 		cmocka_unit_test(test_who_accuses_is_not_overdue),
+		cmocka_unit_test(test_who_accuses_one_that_is_put_away_is_not_overdue),
 		cmocka_unit_test(test_who_accuses_itself_is_outvoted),
 		cmocka_unit_test(test_a_roster_that_says_nothing_ends),
 		cmocka_unit_test(test_an_overdue_one_that_is_needed_opens_the_round_again),

@@ -96,12 +96,14 @@ void lies_report(const struct sim_worker *w, struct report *rep) {
 
 /* ---- what must not come of it ---- */
 
-/* Of two that are alone either can bring blame on the other (docs/security.md). */
-static bool third_has_joined(const struct sim *s) {
-	int n = 0;
-	for (int h = 0; h < s->opt.n_workers; h++)
-		n += s->oracle.member_of[h] != NET_NO_MEMBER;
-	return n > 2;
+/* Returns true if the latest roster has more that are honest than that lie. Elsewhere these may
+ * bring blame on the others (docs/security.md). */
+static bool honest_are_most(const struct sim *s) {
+	const struct sim_roster *r = s->oracle.rosters;
+	int liars = 0;
+	for (int i = 0; r != NULL && i < r->n; i++)
+		liars += lies_at(s, oracle_host_of(s, r->of[i].member));
+	return r != NULL && 2 * liars < r->n;
 }
 
 void lies_judge(struct sim *s, const struct core_event *ev) {
@@ -119,7 +121,7 @@ void lies_judge(struct sim *s, const struct core_event *ev) {
 	case CORE_EVENT_WRONG_CHAIN:
 	case CORE_EVENT_LEASE:
 	case CORE_EVENT_LIED:
-		if (honest && s->opt.liars && (ev->type != CORE_EVENT_EXCLUDED || third_has_joined(s)))
+		if (honest && s->opt.liars && (ev->type != CORE_EVENT_EXCLUDED || honest_are_most(s)))
 			sim_fail(s, "an honest member %u is named among liars (event %u)", ev->member, ev->type);
 		break;
 	case CORE_EVENT_SUSPECTED:

@@ -253,6 +253,11 @@ static bool may_be_alone(const struct sim_options *o, int liars) {
 	return (int)o->min_workers <= liars;
 }
 
+/* Returns true if they may be more than half of a roster: what they agree on is the run's. */
+static bool may_be_most(const struct sim_options *o, int liars) {
+	return (int)o->min_workers < 2 * liars;
+}
+
 /* Returns what a withholder keeps: in rows also what only columns exchange. */
 static double draw_withheld(struct rv_rng *r, const struct sim_options *o) {
 	/* Not other means: where one honest member alone can vote, it votes for what it was given,
@@ -336,7 +341,7 @@ static void plan_lie(struct sim_plan *p, const struct sim_options *o, struct rv_
 	const enum sim_fault_kind kind = which < OTHERS ? others[which] : FAULT_CLAIMER;
 	if (kind != FAULT_CLAIMER && has_kind(p, kind))
 		return;
-	if (which == OTHERS + LIE_DIGEST && may_be_alone(o, sim_liars(o)))
+	if ((which == OTHERS + LIE_DIGEST || which == OTHERS + LIE_FULL_HASH) && may_be_most(o, sim_liars(o)))
 		return;
 	struct sim_fault *f = append(p, kind);
 	if (f == NULL)
