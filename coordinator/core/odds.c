@@ -3,7 +3,7 @@
  * only; or that one lies. Nothing says which, so both are noted, and the deal brings them into
  * different rows and columns (deal.h): the same two cost one attempt. A liar has to find itself
  * another one each time. Of two at odds the one with more others at odds is put away (suspects.c),
- * and with CORE_ODDS_BLAMED of them it is to blame, and stays out for longer and longer
+ * and with CORE_ODDS_BLAMED of them, or most others, it is to blame, and stays out for longer and longer
  * (exclusion.c). So many liars can bring that on an honest member, if each of them accuses it, or
  * withholds from it.
  *
@@ -35,20 +35,6 @@ static struct core_odds *add(struct core *c) {
 	return &c->odds[oldest];
 }
 
-void core_odds_note(struct core *c, uint32_t i, uint32_t j) {
-	RV_ASSERT(i != j && i < c->roster.n && j < c->roster.n);
-	const uint32_t accuser = c->roster.slots[i], accused = c->roster.slots[j];
-	struct core_odds *o = find(c, accuser, accused);
-	if (o == NULL)
-		o = add(c);
-	*o = (struct core_odds){.accuser = accuser,
-							.accused = accused,
-							.accuser_boot = c->roster.boots[i],
-							.accused_boot = c->roster.boots[j],
-							.round = c->round,
-							.at_us = c->now_us};
-}
-
 /* Returns true if the member has reported since, as the same process. */
 static bool was_alive(const struct core *c, uint32_t slot, uint64_t boot, int64_t at_us) {
 	const struct core_member *m = &c->members[slot];
@@ -59,6 +45,22 @@ static bool counts(const struct core *c, const struct core_odds *o) {
 	const bool recent = c->round >= o->round && c->round - o->round < ODDS_ROUNDS;
 	return recent && was_alive(c, o->accuser, o->accuser_boot, o->at_us) &&
 		   was_alive(c, o->accused, o->accused_boot, o->at_us);
+}
+
+/* A pair that counts, goes on to count: its members need not report once more. */
+void core_odds_note(struct core *c, uint32_t i, uint32_t j) {
+	RV_ASSERT(i != j && i < c->roster.n && j < c->roster.n);
+	const uint32_t accuser = c->roster.slots[i], accused = c->roster.slots[j];
+	struct core_odds *o = find(c, accuser, accused);
+	const int64_t at_us = o != NULL && counts(c, o) ? o->at_us : c->now_us;
+	if (o == NULL)
+		o = add(c);
+	*o = (struct core_odds){.accuser = accuser,
+							.accused = accused,
+							.accuser_boot = c->roster.boots[i],
+							.accused_boot = c->roster.boots[j],
+							.round = c->round,
+							.at_us = at_us};
 }
 
 int core_odds_of(const struct core *c, uint32_t slot) {

@@ -433,6 +433,7 @@ struct core {
 	/* Volatile. */
 	uint64_t *blamed;       /* members that this attempt will be blamed on */
 	bool owners_apart;      /* an owner cannot be linked with all, and others can: the next attempt has those */
+	uint32_t n_dealt;       /* attempts of this round that ended for that */
 	uint64_t *waited_for;   /* members for which the open round has waited */
 	uint64_t *put_away;     /* by slot, a set each: those distrusted on its accusation alone */
 	int64_t reopened_us;    /* time of the last roster of none */

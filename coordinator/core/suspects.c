@@ -17,7 +17,9 @@
  * report again, count too, and those with whom it was at odds in rounds before (odds.c).
  *
  * Nobody is distrusted where an accuser is known to be apart from the accused, and other members
- * can own their chunks: the next attempt has the same participants and those owners (pairs.c). */
+ * can own their chunks: the next attempt has the same participants and those owners (pairs.c). That
+ * ends DEALS attempts of a round: a liar that says it is apart from whomever it is dealt with would
+ * else hold the run up for ever. */
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 
@@ -100,11 +102,13 @@ static bool answers(const struct core *c, uint32_t i) {
 }
 
 /* Returns true if so many accusers of participant `i` are more than half of those that deal with
- * it: all others, or with several rows those of its row and of its columns. */
+ * it: all others, or with several rows those of its row and of its columns. Where these are one
+ * alone, it is believed of a participant that has not reported since. */
 static bool by_majority(const struct core *c, uint32_t i, int accusers) {
 	const struct core_rows *rows = &c->roster.rows;
-	int others = core_rows_many(rows) ? core_rows_dealing(rows, (int)i) : c->roster.n - 1;
-	return 2 * accusers > others;
+	const bool many = core_rows_many(rows);
+	const int others = many ? core_rows_dealing(rows, (int)i) : c->roster.n - 1;
+	return 2 * accusers > others && !(many && accusers == 1 && answers(c, i));
 }
 
 static uint64_t *put_away_by(const struct core *c, uint32_t slot) {
@@ -200,10 +204,11 @@ static bool is_here(const struct core *c, const struct core_member *m) {
 }
 
 /* Returns true for at least two accusers, or, where two are alone, for the other one if `who`
- * accuses no participant; and for one that has been at odds with too many. A roster of two that a
+ * accuses no participant; and for one that has been at odds with too many, or with most others. A roster of two that a
  * liar has brought about is no reason to believe it. */
 static bool is_to_blame(const struct core *c, const struct core_accusations *a, uint32_t who) {
-	if (a->n > 2 && core_odds_of(c, c->roster.slots[who]) >= CORE_ODDS_BLAMED)
+	const int odds = core_odds_of(c, c->roster.slots[who]);
+	if (a->n > 2 && (odds >= CORE_ODDS_BLAMED || 2 * odds > a->n - 1))
 		return true;
 	if (a->n > 2)
 		return a->accusers[who] > 1;
@@ -346,6 +351,8 @@ static int64_t gather_us(const struct core *c, const struct core_accusations *a)
 	return is_agreed(c, a) ? c->cfg.suspect_gather_us / AGREED_SHARE : c->cfg.suspect_gather_us;
 }
 
+enum { DEALS = 3 }; /* attempts of a round that may end as owners are apart, with nobody put away */
+
 void core_weigh_suspects(struct core *c) {
 	struct core_accusations a;
 	if (c->roster.n == 0 || !read_accusations(c, &a)) {
@@ -359,8 +366,10 @@ void core_weigh_suspects(struct core *c) {
 		return;
 	RV_ASSERT(c->gather_us <= c->cfg.suspect_gather_us && c->roster.n > 1);
 	note_pairs(c, &a);
-	c->owners_apart = core_blames_its_owners(c, &a);
-	if (!c->owners_apart)
+	c->owners_apart = c->n_dealt < DEALS && core_blames_its_owners(c, &a);
+	if (c->owners_apart)
+		c->n_dealt++;
+	else
 		distrust(c, &a);
 	c->accused_since_us = INT64_MAX;
 }

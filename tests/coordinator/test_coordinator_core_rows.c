@@ -380,6 +380,54 @@ static void test_a_liar_that_accuses_one_after_the_other_costs_little(void **sta
 	rig_release(&r);
 }
 
+/* ---- one that withholds partial sums ---- */
+
+enum { FOUR = 4 };
+
+/* A round of four in rows of two, in which the owner of its column in the other row gets nothing
+ * from member `bad`, and accuses it. Returns the attempts. */
+static int withhold_from_a_column(struct rig *r, uint32_t bad) {
+	const uint64_t round = rig_doc(r)->round;
+	rig_say_all(r, FOUR, WORKER_TRAINING);
+	rig_say_all(r, FOUR, WORKER_READY);
+	rig_wait(r, RIG_S); /* it may be excluded */
+	rig_expect(r, RUN_REDUCE, round, 1);
+	rig_say_all(r, FOUR, WORKER_REDUCING);
+	read_views(r, FOUR);
+	const struct document *d = &views[bad];
+	if (document_find(d, bad) >= 0 && d->n_column > 0) {
+		const uint32_t by = d->column[0].member != bad ? d->column[0].member : d->column[1].member;
+		struct report rep = rig_report(r, by, WORKER_REDUCING);
+		rig_accuse(&rep, UINT64_C(1) << d->members[document_find(d, bad)].place);
+		rig_send(r, by, &rep);
+		rig_wait(r, 4 * RIG_S);
+	}
+	const int attempts = (int)rig_doc(r)->attempt;
+	for (uint32_t i = 0; i < FOUR && rig_doc(r)->round == round; i++)
+		rig_say(r, i, WORKER_VOTED);
+	rig_expect(r, RUN_OPEN, round + 1, 0);
+	return attempts;
+}
+
+/* Each accuser is alone. With most others it is at odds soon, the same ones again and again. */
+static void test_one_that_is_at_odds_with_most_stays_out(void **state) {
+	(void)state;
+	enum { ROUNDS = 40, BAD = 1 };
+	struct rig r;
+	int more = 0;
+	rig_init(&r, 3);
+	r.cfg.max_here = r.cfg.max_roster = MANY;
+	r.cfg.row_size = 2;
+	r.cfg.final_round = ROUNDS + 1;
+	rig_start(&r);
+	rig_join(&r, FOUR);
+	for (int round = 0; round < ROUNDS; round++)
+		more += withhold_from_a_column(&r, BAD) - 1;
+	print_message("%d rounds with one that withholds partial sums: %d attempts more\n", ROUNDS, more);
+	assert_in_range(more, 1, ROUNDS / 4);
+	rig_release(&r);
+}
+
 /* ---- columns stay with their owners ---- */
 
 enum { WIDE = 240 };
@@ -635,6 +683,7 @@ int main(void) {
 		cmocka_unit_test(test_a_row_that_fails_is_out_of_the_mean),
 		cmocka_unit_test(test_a_restart_lays_out_the_same),
 		cmocka_unit_test(test_a_liar_that_accuses_one_after_the_other_costs_little),
+		cmocka_unit_test(test_one_that_is_at_odds_with_most_stays_out),
 		cmocka_unit_test(test_columns_stay_with_their_owners),
 		cmocka_unit_test(test_lines_are_dealt),
 		cmocka_unit_test(test_equal_ownership_keeps_rows_by_number),
