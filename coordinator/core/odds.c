@@ -3,9 +3,9 @@
  * only; or that one lies. Nothing says which, so both are noted, and the deal brings them into
  * different rows and columns (deal.h): the same two cost one attempt. A liar has to find itself
  * another one each time. Of two at odds the one with more others at odds is put away (suspects.c),
- * and with CORE_ODDS_BLAMED of them, or most others, it is to blame, and stays out for longer and longer
- * (exclusion.c). So many liars can bring that on an honest member, if each of them accuses it, or
- * withholds from it.
+ * and with CORE_ODDS_BLAMED of them, or most others, it is to blame, and stays out for longer and
+ * longer (exclusion.c). So many liars can bring that on an honest member, if each of them accuses
+ * it, or withholds from it.
  *
  * Not counted: one that is known to be apart from the other (pairs.c), and one that has died, or
  * has not reported since. Volatile: a coordinator that starts again learns it anew. */

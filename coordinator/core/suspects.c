@@ -204,8 +204,8 @@ static bool is_here(const struct core *c, const struct core_member *m) {
 }
 
 /* Returns true for at least two accusers, or, where two are alone, for the other one if `who`
- * accuses no participant; and for one that has been at odds with too many, or with most others. A roster of two that a
- * liar has brought about is no reason to believe it. */
+ * accuses no participant; and for one that has been at odds with too many, or with most others.
+ * A roster of two that a liar has brought about is no reason to believe it. */
 static bool is_to_blame(const struct core *c, const struct core_accusations *a, uint32_t who) {
 	const int odds = core_odds_of(c, c->roster.slots[who]);
 	if (a->n > 2 && (odds >= CORE_ODDS_BLAMED || 2 * odds > a->n - 1))
