@@ -36,7 +36,12 @@
  *
  * What it sends to peers (evil_links.c), from round `lies_from` on (0):
  *   withhold=W      no contributions (1), no means (2), neither (3); its PINGs say that it waits
- *   unlike=1        each peer gets another mean */
+ *   unlike=1        each peer gets another mean, under the seal of the true ones
+ *
+ * What it has signed (evil_seals.c), from round `lies_from` on (0):
+ *   equivocates=1   each peer gets another mean of its first chunk, and a seal over what it got
+ *   false_seal=1    its seals have a signature that is not its own
+ *   changes=1       its contributions are others than those to which it has committed */
 #ifndef RV_TESTS_ATTACK_EVIL_H
 #define RV_TESTS_ATTACK_EVIL_H
 

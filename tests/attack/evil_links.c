@@ -2,6 +2,7 @@
  * (--wrap). What it does: evil.h. */
 #include "net/reduce/reduce.h"
 #include "tests/attack/evil.h"
+#include "tests/attack/evil_seals.h"
 
 #include <string.h>
 
@@ -35,6 +36,8 @@ bool __wrap_reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_
 		out->waiting = 1;
 	if (any && out->type == REDUCE_GATHER && evil_lies("unlike", out->round, &value))
 		tell_another(out, to);
+	if (any)
+		evil_seals(r, to, out);
 	return any;
 }
 
@@ -43,5 +46,7 @@ bool __wrap_reduce_send_control(struct reduce *r, int64_t now_us, int to, struct
 	const bool any = __real_reduce_send_control(r, now_us, to, out);
 	if (any && out->type == REDUCE_PING && evil_lies("withhold", out->round, &value))
 		out->waiting = 1;
+	if (any)
+		evil_seals(r, to, out);
 	return any;
 }

@@ -60,6 +60,9 @@ ATTACKS = [
     attack("means x5000", "own", "mean=5000", config=AUDITED, cheats="means", names=PROOFS),
     attack("means of NaN", "own", program="rivulet-worker-spoiler", cheats="means", names=STALLS),
     attack("another mean for each peer", 4, "unlike=1", cheats="means", names=(*PROOFS, *STALLS)),
+    attack("two signed lists of means", 4, "equivocates=1", cheats="means", names=PROOFS),
+    attack("seals that are not its own", 4, "false_seal=1", cheats="means", names=STALLS),
+    attack("another contribution than committed", 4, "changes=1", names=STALLS),
     # reports
     attack("tokens 2^62", 1, "tokens=4611686018427387904", names=("tokens",), short=True),
     attack("7 chunks", 2, "chunks=7", names=("wrong_size",)),
