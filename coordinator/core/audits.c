@@ -5,17 +5,18 @@
  *              digest: the chunk, and an order of the participants but its owner. The first of them
  *              is the auditor.
  *     -> RIGHT      its auditor says so
- *     -> DISPUTED   it says WRONG: two others audit the chunk as well
- *        -> LIED         two say WRONG and found the same: the owner is banned, and the run goes back
- *                        to before the round if it is configured so
- *        -> FALSE_AUDIT  two say RIGHT: the one that said WRONG is named
- *     -> the next auditor, if one is UNABLE, or says WITHHELD, or says nothing for some rounds. Two
+ *     -> DISPUTED   it says WRONG: four others audit the chunk as well
+ *        -> LIED         three say WRONG and found the same: the owner is banned, and the run goes
+ *                        back to before the round if it is configured so
+ *        -> FALSE_AUDIT  three say RIGHT: those that said WRONG are named
+ *     -> the next auditor, if one is UNABLE, or says WITHHELD, or says nothing for some rounds. Three
  *        that say WITHHELD of the same contributor: it is named
  *     -> UNRESOLVED  nobody is left, or the window is over
  *
  * An owner that lies on a share f of its chunks is caught with probability 1 - (1 - f)^k by k
- * audits of its chunks, less those whose auditor conspires with it. One auditor alone convicts
- * nobody, and neither do two that did not find the same bytes: honest ones do.
+ * audits of its chunks, less those whose auditor conspires with it. It takes a majority of five to
+ * convict or to refute, so two that conspire do neither; those that convict found the same bytes, as
+ * honest ones do. Where fewer than four others are there, two of three do: half of such a roster.
  *
  * Orders are part of members' documents, verdicts of their reports, repeated like all else. Audits
  * are not durable: a restarted coordinator draws those of the last rounds again, the same ones, as
@@ -29,8 +30,13 @@
 
 enum {
 	SILENT_ROUNDS = 2, /* an auditor that has said nothing for so many rounds is replaced */
-	AGREE = 2          /* auditors that convict, or refute */
+	FEW = 4            /* below, two of three others decide instead of three of five */
 };
+
+/* Returns how many auditors that say the same convict, or refute, or name one that withholds. */
+static uint32_t majority_of(const struct core_audit *a) {
+	return a->n < FEW ? 2 : 3;
+}
 
 bool core_has_audits(const struct core *c) {
 	return c->cfg.audit_chunks > 0 || core_has_scores(c);
@@ -220,9 +226,15 @@ static void acquit(struct core *c, struct core_audit *a) {
 	name_false(c, a, AUDIT_WRONG);
 }
 
-static bool say_withheld_alike(const struct core_auditor *a, const struct core_auditor *b) {
-	return a->verdict == AUDIT_WITHHELD && b->verdict == AUDIT_WITHHELD && a->named == b->named &&
-		   a->named != a->member && a->named != b->member;
+/* Returns how many auditors say that the one that entry `i` names, not one of them, withheld its
+ * piece. */
+static uint32_t count_withheld(const struct core_audit *a, uint32_t i) {
+	const uint32_t member = a->auditors[i].named;
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < a->asked && a->auditors[i].verdict == AUDIT_WITHHELD; k++)
+		n += a->auditors[k].verdict == AUDIT_WITHHELD && a->auditors[k].named == member &&
+			 a->auditors[k].member != member;
+	return n;
 }
 
 /* Returns true if the member was in the roster of the audited round: auditors are drawn from all of
@@ -243,18 +255,17 @@ static bool is_refuted(const struct core_audit *a, uint32_t member) {
 	return found;
 }
 
-/* Names, once, a participant of which two auditors say that it withheld its piece, and which gave
- * it to no other one. */
+/* Names, once, a participant of which a majority of auditors say that it withheld its piece, and
+ * which gave it to no other one. */
 static void name_withheld(struct core *c, struct core_audit *a) {
-	for (uint32_t i = 0; i < a->asked && !a->named; i++)
-		for (uint32_t k = 0; k < i && !a->named; k++) {
-			const uint32_t member = a->auditors[i].named;
-			if (!say_withheld_alike(&a->auditors[i], &a->auditors[k]) || !took_part(a, member) || is_refuted(a, member))
-				continue;
-			a->named = true;
-			say(c, CORE_EVENT_WITHHELD, member, a->round, a->auditors[i].member);
-			strike(c, member, a->round, CORE_STRIKE_WITHHELD);
-		}
+	for (uint32_t i = 0; i < a->asked && !a->named; i++) {
+		const uint32_t member = a->auditors[i].named;
+		if (count_withheld(a, i) < majority_of(a) || !took_part(a, member) || is_refuted(a, member))
+			continue;
+		a->named = true;
+		say(c, CORE_EVENT_WITHHELD, member, a->round, a->auditors[i].member);
+		strike(c, member, a->round, CORE_STRIKE_WITHHELD);
+	}
 }
 
 bool core_may_audit(const struct core *c, uint32_t member) {
@@ -284,8 +295,8 @@ static void give_up_silent(const struct core *c, struct core_audit *a) {
 }
 
 /* Returns how many auditors must have given a verdict that counts. */
-static uint32_t needed(const struct tally *t) {
-	return t->any_wrong ? AGREE + 1 : 1;
+static uint32_t needed(const struct core_audit *a, const struct tally *t) {
+	return t->any_wrong ? 2 * majority_of(a) - 1 : 1;
 }
 
 static void weigh(struct core *c, struct core_audit *a) {
@@ -297,13 +308,13 @@ static void weigh(struct core *c, struct core_audit *a) {
 			if (says_wrong(&a->auditors[i]))
 				say(c, CORE_EVENT_DISPUTED, a->owner, a->round, a->auditors[i].member);
 	}
-	if (t.wrong >= (RV_BUG("convict-by-one") ? 1 : AGREE)) {
+	if (t.wrong >= (RV_BUG("convict-by-one") ? 1 : majority_of(a))) {
 		convict(c, a);
-	} else if (t.any_wrong ? t.right >= AGREE : t.right >= 1) {
+	} else if (t.any_wrong ? t.right >= majority_of(a) : t.right >= 1) {
 		acquit(c, a);
 	} else {
 		bool more = true;
-		for (uint32_t lack = needed(&t) - (t.right + t.wrong + t.waiting); more && (int32_t)lack > 0; lack--)
+		for (uint32_t lack = needed(a, &t) - (t.right + t.wrong + t.waiting); more && (int32_t)lack > 0; lack--)
 			more = ask_next(c, a);
 	}
 	name_withheld(c, a);

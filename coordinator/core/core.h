@@ -357,10 +357,10 @@ enum core_event_type {
 	CORE_EVENT_UNLIKE,      /* no majority of `round` has voted alike; member: none */
 	CORE_EVENT_MUTE,        /* had not voted when a majority had for long: none waits for its vote before `round` */
 	CORE_EVENT_LEASE,       /* its contribution has read what is not leased to it: it is not ready */
-	CORE_EVENT_DISPUTED,    /* `other` reports that its average of `round` is wrong: two others look */
+	CORE_EVENT_DISPUTED,    /* `other` reports that its average of `round` is wrong: others look */
 	CORE_EVENT_LIED,        /* members agree that its average of `round` is not that of the contributions: banned */
-	CORE_EVENT_FALSE_AUDIT, /* its audit of `round` says of `other` what two others refute */
-	CORE_EVENT_WITHHELD, /* two auditors did not get its contribution to `round`, or another one than it committed to */
+	CORE_EVENT_FALSE_AUDIT, /* its audit of `round` says of `other` what others refute */
+	CORE_EVENT_WITHHELD, /* auditors did not get its contribution to `round`, or another one than it committed to */
 	CORE_EVENT_TAKEN_BACK,  /* the run goes on from `round`, as the average of it was a lie; member: whose */
 	CORE_EVENT_EQUIVOCATED, /* it has signed two lists of means in an attempt of `round`; other: first chunk */
 	CORE_EVENT_FALSE_VOTE,  /* what it shows of `round` is not what it voted for: put away */

@@ -9,7 +9,7 @@ struct auditors_deed {
 	const char *name, *did, *made;
 };
 static const struct auditors_deed disputed = {RV_WARN, "audit_disputed", " reports that the average which",
-											  "made of it is wrong: two others check it"};
+											  "made of it is wrong: others check it"};
 static const struct auditors_deed false_audit = {
 	RV_ERROR, "audit_false", ", as an auditor, reported the opposite of what others found of the average that", "made"};
 

@@ -160,29 +160,33 @@ static void one_that_finds_it_right_ends_the_audit(void **state) {
 	assert_true(f.drawn == 1 && f.right == 1 && f.open == 0 && f.wrong == 0);
 }
 
-/* One that says WRONG convicts nobody: two others are asked. */
-static uint32_t dispute(struct audit_order *o, uint32_t *a, uint32_t *b) {
-	rig_round(&r, MEMBERS);
-	const uint32_t first = last_order(MEMBERS, o);
-	conclude(first, o, AUDIT_WRONG, NET_NO_MEMBER, 9);
-	const uint32_t owner = owner_in_round(MEMBERS, o->chunk);
+/* One that says WRONG convicts nobody: all others of these few are asked, too. by[0] is that one. */
+static void dispute(struct audit_order *o, int members, uint32_t by[MEMBERS]) {
+	uint64_t asked = 0;
+	rig_round(&r, members);
+	by[0] = last_order(members, o);
+	conclude(by[0], o, AUDIT_WRONG, NET_NO_MEMBER, 9);
+	const uint32_t owner = owner_in_round(members, o->chunk);
 	assert_true(rig_saw(&r, CORE_EVENT_DISPUTED, owner));
 	assert_false(rig_view(&r, owner).banned);
-	*a = auditor_of(MEMBERS, o, 1ull << first);
-	*b = auditor_of(MEMBERS, o, 1ull << first | 1ull << *a);
-	assert_true(*a != NET_NO_MEMBER && *b != NET_NO_MEMBER && *a != owner && *b != owner);
-	assert_int_equal(auditor_of(MEMBERS, o, 1ull << first | 1ull << *a | 1ull << *b), NET_NO_MEMBER);
-	return first;
+	for (int i = 1; i < members - 1; i++) {
+		asked |= 1ull << by[i - 1];
+		by[i] = auditor_of(members, o, asked);
+		assert_true(by[i] != NET_NO_MEMBER && by[i] != owner);
+	}
+	assert_int_equal(auditor_of(members, o, asked | 1ull << by[members - 2]), NET_NO_MEMBER);
 }
 
-static void two_that_find_the_same_convict(void **state) {
+static void three_that_find_the_same_convict(void **state) {
 	(void)state;
 	struct audit_order o;
-	uint32_t a, b;
+	uint32_t by[MEMBERS];
 	open_rig(1, MEMBERS, false);
-	(void)dispute(&o, &a, &b);
+	dispute(&o, MEMBERS, by);
 	const uint32_t owner = owner_in_round(MEMBERS, o.chunk);
-	conclude(a, &o, AUDIT_WRONG, NET_NO_MEMBER, 9);
+	conclude(by[1], &o, AUDIT_WRONG, NET_NO_MEMBER, 9);
+	assert_false(rig_saw(&r, CORE_EVENT_LIED, owner));
+	conclude(by[2], &o, AUDIT_WRONG, NET_NO_MEMBER, 9);
 	assert_true(rig_saw(&r, CORE_EVENT_LIED, owner));
 	assert_true(rig_view(&r, owner).banned);
 	assert_int_equal(rig_doc(&r)->term, 0); /* without audit-rollback the run goes on */
@@ -190,35 +194,62 @@ static void two_that_find_the_same_convict(void **state) {
 	assert_true(rig_view(&r, owner).banned);
 }
 
-static void two_that_find_different_things_do_not(void **state) {
+/* Both were drawn first. They are named; the owner stays. */
+static void two_that_conspire_convict_nobody(void **state) {
 	(void)state;
 	struct audit_order o;
-	uint32_t a, b;
+	uint32_t by[MEMBERS];
 	open_rig(1, MEMBERS, false);
-	(void)dispute(&o, &a, &b);
+	dispute(&o, MEMBERS, by);
 	const uint32_t owner = owner_in_round(MEMBERS, o.chunk);
-	conclude(a, &o, AUDIT_WRONG, NET_NO_MEMBER, 8);
-	conclude(b, &o, AUDIT_RIGHT, NET_NO_MEMBER, 0);
+	conclude(by[1], &o, AUDIT_WRONG, NET_NO_MEMBER, 9);
+	for (int i = 2; i < 5; i++)
+		conclude(by[i], &o, AUDIT_RIGHT, NET_NO_MEMBER, 0);
 	assert_false(rig_view(&r, owner).banned);
-	/* One more is asked, and settles it. */
-	uint32_t c = NET_NO_MEMBER;
-	for (uint32_t m = 0; m < MEMBERS; m++)
-		if (n_said[m] == 0 && auditor_of(MEMBERS, &o, ~(1ull << m)) == m)
-			c = m;
-	assert_int_not_equal(c, NET_NO_MEMBER);
-	conclude(c, &o, AUDIT_RIGHT, NET_NO_MEMBER, 0);
+	assert_int_equal(rig_view(&r, by[0]).reputation.reason, CORE_STRIKE_FALSE_AUDIT);
+	assert_int_equal(rig_view(&r, by[1]).reputation.reason, CORE_STRIKE_FALSE_AUDIT);
 	assert_int_equal(core_audits(r.core).right, 1);
+}
+
+/* Two of three, that is, and of a roster of five nobody by two of four. */
+static void in_a_small_roster_most_others_convict(void **state) {
+	for (int members = 4; members < MEMBERS; members++) {
+		struct audit_order o;
+		uint32_t by[MEMBERS];
+		open_rig(1, members, false);
+		dispute(&o, members, by);
+		const uint32_t owner = owner_in_round(members, o.chunk);
+		conclude(by[1], &o, AUDIT_WRONG, NET_NO_MEMBER, 9);
+		assert_int_equal(rig_view(&r, owner).banned, members == 4);
+		(void)close_rig(state);
+	}
+	open_rig(1, MEMBERS, false);
+}
+
+static void those_that_find_different_things_do_not(void **state) {
+	(void)state;
+	struct audit_order o;
+	uint32_t by[MEMBERS];
+	open_rig(1, MEMBERS, false);
+	dispute(&o, MEMBERS, by);
+	const uint32_t owner = owner_in_round(MEMBERS, o.chunk);
+	conclude(by[1], &o, AUDIT_WRONG, NET_NO_MEMBER, 8);
+	conclude(by[2], &o, AUDIT_WRONG, NET_NO_MEMBER, 7);
+	conclude(by[3], &o, AUDIT_RIGHT, NET_NO_MEMBER, 0);
+	conclude(by[4], &o, AUDIT_RIGHT, NET_NO_MEMBER, 0);
+	assert_false(rig_view(&r, owner).banned);
+	assert_true(core_audits(r.core).right == 0 && core_audits(r.core).open == 1);
 }
 
 static void a_lying_auditor_is_named(void **state) {
 	(void)state;
 	struct audit_order o;
-	uint32_t a, b;
+	uint32_t by[MEMBERS];
 	open_rig(1, MEMBERS, false);
-	const uint32_t liar = dispute(&o, &a, &b);
-	const uint32_t owner = owner_in_round(MEMBERS, o.chunk);
-	conclude(a, &o, AUDIT_RIGHT, NET_NO_MEMBER, 0);
-	conclude(b, &o, AUDIT_RIGHT, NET_NO_MEMBER, 0);
+	dispute(&o, MEMBERS, by);
+	const uint32_t liar = by[0], owner = owner_in_round(MEMBERS, o.chunk);
+	for (int i = 1; i < 4; i++)
+		conclude(by[i], &o, AUDIT_RIGHT, NET_NO_MEMBER, 0);
 	assert_true(rig_saw(&r, CORE_EVENT_FALSE_AUDIT, liar));
 	assert_false(rig_view(&r, owner).banned || rig_view(&r, liar).banned);
 	/* It is left out for a while, and rounds go on without it; no audit strikes it twice. */
@@ -237,13 +268,14 @@ static void a_lying_auditor_is_named(void **state) {
 static void a_lie_takes_the_run_back(void **state) {
 	(void)state;
 	struct audit_order o;
-	uint32_t a, b;
+	uint32_t by[MEMBERS];
 	open_rig(1, MEMBERS, true);
 	for (int i = 0; i < 3; i++)
 		rig_round(&r, MEMBERS);
-	(void)dispute(&o, &a, &b);
+	dispute(&o, MEMBERS, by);
 	const uint32_t owner = owner_in_round(MEMBERS, o.chunk);
-	conclude(a, &o, AUDIT_WRONG, NET_NO_MEMBER, 9);
+	conclude(by[1], &o, AUDIT_WRONG, NET_NO_MEMBER, 9);
+	conclude(by[2], &o, AUDIT_WRONG, NET_NO_MEMBER, 9);
 	assert_true(rig_view(&r, owner).banned);
 	assert_true(rig_doc(&r)->term == 1 && rig_doc(&r)->round == o.round && rig_doc(&r)->term_round == o.round);
 	assert_int_equal(rig_last(&r, CORE_ROLLBACK)->round, o.round);
@@ -308,7 +340,7 @@ static void another_is_asked_for_one_that_says_nothing(void **state) {
 	assert_true(core_audits(r.core).unresolved > 0);
 }
 
-static void two_name_one_that_withholds(void **state) {
+static void three_name_one_that_withholds(void **state) {
 	(void)state;
 	struct audit_order o;
 	open_rig(1, MEMBERS, false);
@@ -318,6 +350,9 @@ static void two_name_one_that_withholds(void **state) {
 	const uint32_t second = auditor_of(MEMBERS, &o, 1ull << first);
 	assert_false(rig_saw(&r, CORE_EVENT_WITHHELD, owner));
 	conclude(second, &o, AUDIT_WITHHELD, owner, 0);
+	const uint32_t third = auditor_of(MEMBERS, &o, 1ull << first | 1ull << second);
+	assert_false(rig_saw(&r, CORE_EVENT_WITHHELD, owner));
+	conclude(third, &o, AUDIT_WITHHELD, owner, 0);
 	assert_true(rig_saw(&r, CORE_EVENT_WITHHELD, owner));
 }
 
@@ -344,14 +379,16 @@ int main(void) {
 		cmocka_unit_test_teardown(a_restart_draws_the_same, close_rig),
 		cmocka_unit_test_teardown(a_run_without_audits_orders_none, close_rig),
 		cmocka_unit_test_teardown(one_that_finds_it_right_ends_the_audit, close_rig),
-		cmocka_unit_test_teardown(two_that_find_the_same_convict, close_rig),
-		cmocka_unit_test_teardown(two_that_find_different_things_do_not, close_rig),
+		cmocka_unit_test_teardown(three_that_find_the_same_convict, close_rig),
+		cmocka_unit_test_teardown(two_that_conspire_convict_nobody, close_rig),
+		cmocka_unit_test_teardown(in_a_small_roster_most_others_convict, close_rig),
+		cmocka_unit_test_teardown(those_that_find_different_things_do_not, close_rig),
 		cmocka_unit_test_teardown(a_lying_auditor_is_named, close_rig),
 		cmocka_unit_test_teardown(a_lie_takes_the_run_back, close_rig),
 		cmocka_unit_test_teardown(a_newcomers_weight_grows, close_rig),
 		cmocka_unit_test_teardown(another_is_asked_for_one_that_cannot, close_rig),
 		cmocka_unit_test_teardown(another_is_asked_for_one_that_says_nothing, close_rig),
-		cmocka_unit_test_teardown(two_name_one_that_withholds, close_rig),
+		cmocka_unit_test_teardown(three_name_one_that_withholds, close_rig),
 		cmocka_unit_test_teardown(verdicts_of_others_do_not_count, close_rig),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

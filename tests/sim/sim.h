@@ -148,7 +148,7 @@ struct sim {
 	struct sim_window windows[SIM_HOSTS][SIM_LUCKS];
 	int liar;          /* host; SIM_NOBODY: none */
 	int false_address; /* host that states addresses of others; SIM_NOBODY: none */
-	bool banished;     /* the adversary of audits is */
+	uint64_t banished; /* hosts of adversaries of audits that are */
 	int withholder, ghost, accuser, impostor, impersonated;
 	uint32_t lies[SIM_ORDINARY];    /* by host: the set of enum sim_lie that it states */
 	int64_t next_drip_us;           /* of a withholder that drips */

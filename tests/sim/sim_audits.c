@@ -3,8 +3,8 @@
  *
  * Means are honest here, and what an auditor finds is said by this file: a *lying owner* counts as
  * having sent another mean of some of its chunks, which every honest auditor finds, and finds the
- * same. A *lying auditor* says the opposite of what it finds; a *withholder* gives auditors
- * nothing. Some auditors cannot say anything, or say it late.
+ * same. A *lying auditor* says the opposite of what it finds, and it may have an accomplice that
+ * says the same, where more than two others audit; a *withholder* gives auditors nothing. Some auditors cannot say anything, or say it late.
  *
  * - Nobody audits what it owns.
  * - Only the lying owner is ever convicted, and of a chunk that it lied about; only the lying
@@ -13,7 +13,7 @@
 #include "sim.h"
 
 void audits_choose(struct sim_options *o) {
-	enum { STREAM = 49, LEAST_WORKERS = 4, WINDOW = 4 };
+	enum { STREAM = 49, LEAST_WORKERS = 4, LEAST_OF_PAIRS = 5, WINDOW = 4 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
 	const uint64_t kind = rv_rng_below(&r, SIM_ADVERSARIES);
 	const int host = (int)rv_rng_below(&r, (uint64_t)o->n_workers);
@@ -23,15 +23,20 @@ void audits_choose(struct sim_options *o) {
 	o->audit_rollback = rv_rng_below(&r, 2) == 0;
 	o->adversary = ADVERSARY_NONE;
 	o->adversary_host = host;
+	o->accomplice = SIM_NOBODY;
 	/* Without it enough are left; and so many hold each round that one may go for good. */
 	if (o->n_workers >= LEAST_WORKERS && o->min_workers < (uint32_t)o->n_workers &&
 		2 * o->min_workers > (uint32_t)o->n_workers)
 		o->adversary = (enum sim_adversary)kind;
+	if (o->adversary == ADVERSARY_AUDITOR && o->min_workers >= LEAST_OF_PAIRS &&
+		o->min_workers + 2 <= (uint32_t)o->n_workers && rv_rng_below(&r, 2) == 0)
+		o->accomplice = (host + 1) % o->n_workers;
 	o->calm &= o->adversary == ADVERSARY_NONE; /* a ban and a rollback end links */
 }
 
 static bool is_adversary(const struct sim *s, enum sim_adversary kind, int host) {
-	return s->opt.adversary == kind && s->opt.adversary_host == host;
+	return s->opt.adversary == kind &&
+		   (host == s->opt.adversary_host || (host == s->opt.accomplice && host != SIM_NOBODY));
 }
 
 /* Returns true if the lying owner lied about the chunk. */
@@ -140,9 +145,10 @@ static void name(struct sim *s, const struct core_event *ev, enum sim_adversary 
 }
 
 static void banish(struct sim *s, int host, void *arg) {
-	(void)host, (void)arg;
-	if (s->workers[s->opt.adversary_host].life != 0)
-		worker_crash(s, s->opt.adversary_host, false);
+	const int *banned = arg;
+	(void)host;
+	if (s->workers[*banned].life != 0)
+		worker_crash(s, *banned, false);
 }
 
 /* A member that is convicted is banned: its process ends, and none begins again. */
@@ -162,13 +168,18 @@ void audits_watch(struct sim *s) {
 	const struct core *core = s->coordinator.core;
 	for (int k = 0; s->opt.audit_chunks > 0 && k < core_here(core) && !s->failed; k++) {
 		const struct core_member_view v = core_view(core, core_nth(core, k));
-		if (!v.banned || s->banished)
+		const int host = oracle_host_of(s, v.member);
+		if (!v.banned || audits_banished(s, host))
 			continue;
-		if (s->opt.adversary == ADVERSARY_NONE || oracle_host_of(s, v.member) != s->opt.adversary_host)
+		if (s->opt.adversary == ADVERSARY_NONE || !is_adversary(s, s->opt.adversary, host)) {
 			sim_fail(s, "honest member %u is banned", v.member);
-		s->banished = true;
+			return;
+		}
+		s->banished |= UINT64_C(1) << host;
 		s->stats.convicted++;
-		sim_at(s, s->now_us, SIM_NOBODY, 0, banish, NULL);
+		int *banned = sim_alloc(sizeof *banned);
+		*banned = host;
+		sim_at(s, s->now_us, SIM_NOBODY, 0, banish, banned);
 	}
 }
 
@@ -182,5 +193,5 @@ void audits_event(struct sim *s, const struct core_event *ev) {
 }
 
 bool audits_banished(const struct sim *s, int host) {
-	return s->banished && s->opt.adversary_host == host;
+	return host >= 0 && host < SIM_ORDINARY && (s->banished >> host & 1) != 0;
 }

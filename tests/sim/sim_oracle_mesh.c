@@ -87,7 +87,7 @@ static bool are_two_clients(const struct sim *s, const char *text) {
 
 /* Returns true if a member is banned: by audits, or for two seals. */
 static bool is_one_banned(const struct sim *s) {
-	bool any = s->banished;
+	bool any = s->banished != 0;
 	for (int h = 0; h < s->opt.n_workers; h++)
 		any = any || s->banned[h];
 	return any;

@@ -191,7 +191,7 @@ struct sim_options {
 	uint32_t audit_chunks, audit_window;
 	bool audit_rollback;
 	enum sim_adversary adversary;
-	int adversary_host;
+	int adversary_host, accomplice; /* accomplice: of a lying auditor, one that lies alike; SIM_NOBODY: none */
 };
 
 /* sim_options.c */
