@@ -360,7 +360,7 @@ enum core_event_type {
 	CORE_EVENT_DISPUTED,    /* `other` reports that its average of `round` is wrong: others look */
 	CORE_EVENT_LIED,        /* members agree that its average of `round` is not that of the contributions: banned */
 	CORE_EVENT_FALSE_AUDIT, /* its audit of `round` says of `other` what others refute */
-	CORE_EVENT_WITHHELD, /* auditors did not get its contribution to `round`, or another one than it committed to */
+	CORE_EVENT_WITHHELD,    /* auditors did not get its contribution to `round`, or another one than it committed to */
 	CORE_EVENT_TAKEN_BACK,  /* the run goes on from `round`, as the average of it was a lie; member: whose */
 	CORE_EVENT_EQUIVOCATED, /* it has signed two lists of means in an attempt of `round`; other: first chunk */
 	CORE_EVENT_FALSE_VOTE,  /* what it shows of `round` is not what it voted for: put away */

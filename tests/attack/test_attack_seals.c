@@ -1,6 +1,7 @@
-/* test_attack_seals.c: one of four workers signs two lists of means, seals falsely, or sends another
- * contribution than it has committed to (evil_seals.c). It is named in the round in which it
- * lies first, or in the next, no honest member is, and the others commit every round. Real processes on loopback. */
+/* test_attack_seals.c: one of four workers signs two lists of means, seals falsely, or sends
+ * another contribution than it has committed to (evil_seals.c). It is named in the round in
+ * which it lies first, or in the next, no honest member is, and the others commit every round.
+ * Real processes on loopback. */
 #include "tests/common/check.h"
 #include "tests/e2e/ends.h"
 #include "tests/e2e/rounds.h"

@@ -160,7 +160,8 @@ static void one_that_finds_it_right_ends_the_audit(void **state) {
 	assert_true(f.drawn == 1 && f.right == 1 && f.open == 0 && f.wrong == 0);
 }
 
-/* One that says WRONG convicts nobody: all others of these few are asked, too. by[0] is that one. */
+/* One that says WRONG convicts nobody: all others of these few are asked, too. by[0] is that
+ * one. */
 static void dispute(struct audit_order *o, int members, uint32_t by[MEMBERS]) {
 	uint64_t asked = 0;
 	rig_round(&r, members);

@@ -1,10 +1,11 @@
 /* sim_audits.c: audits of averages in a universe with --audits: what auditors find, adversaries,
  * and the oracle.
  *
- * Means are honest here, and what an auditor finds is said by this file: a *lying owner* counts as
- * having sent another mean of some of its chunks, which every honest auditor finds, and finds the
- * same. A *lying auditor* says the opposite of what it finds, and it may have an accomplice that
- * says the same, where more than two others audit; a *withholder* gives auditors nothing. Some auditors cannot say anything, or say it late.
+ * Means are honest here, and what an auditor finds is said by this file: a *lying owner* counts
+ * as having sent another mean of some of its chunks, which every honest auditor finds, and finds
+ * the same. A *lying auditor* says the opposite of what it finds, and it may have an accomplice
+ * that says the same, where more than two others audit; a *withholder* gives auditors nothing.
+ * Some auditors cannot say anything, or say it late.
  *
  * - Nobody audits what it owns.
  * - Only the lying owner is ever convicted, and of a chunk that it lied about; only the lying
