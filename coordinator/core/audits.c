@@ -9,14 +9,15 @@
  *        -> LIED         three say WRONG and found the same: the owner is banned, and the run goes
  *                        back to before the round if it is configured so
  *        -> FALSE_AUDIT  three say RIGHT: those that said WRONG are named
- *     -> the next auditor, if one is UNABLE, or says WITHHELD, or says nothing for some rounds. Three
- *        that say WITHHELD of the same contributor: it is named
+ *     -> the next auditor, if one is UNABLE, or says WITHHELD, or says nothing for some rounds.
+ *        Three that say WITHHELD of the same contributor: it is named
  *     -> UNRESOLVED  nobody is left, or the window is over
  *
  * An owner that lies on a share f of its chunks is caught with probability 1 - (1 - f)^k by k
- * audits of its chunks, less those whose auditor conspires with it. It takes a majority of five to
- * convict or to refute, so two that conspire do neither; those that convict found the same bytes, as
- * honest ones do. Where fewer than four others are there, two of three do: half of such a roster.
+ * audits of its chunks, less those whose auditor conspires with it. It takes a majority of five
+ * to convict or to refute, so two that conspire do neither; those that convict found the same
+ * bytes, as honest ones do. Where fewer than four others are there, two of three do: half of such
+ * a roster.
  *
  * Orders are part of members' documents, verdicts of their reports, repeated like all else. Audits
  * are not durable: a restarted coordinator draws those of the last rounds again, the same ones, as
