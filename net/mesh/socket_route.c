@@ -3,6 +3,7 @@
 #include "net/mesh/socket_route.h"
 
 #include "base/os_sockets.h"
+#include "net/local_address.h"
 #include "net/relay/wire.h"
 
 #include <errno.h>
@@ -11,14 +12,17 @@
 #include <unistd.h>
 
 /* Binds to the port on which the mesh listens: the router has a mapping for it, and the other side
- * dials that. The listener has SO_REUSEPORT too (socket_pipe.c). */
-static bool bind_to(int fd, int family, uint16_t port) {
-	const struct address any = {.host = "", .port = port}, any4 = {.host = "0.0.0.0", .port = port};
+ * dials that. The listener has SO_REUSEPORT too (socket_pipe.c). Only at the address from which
+ * `to` is reached: at the machine's other addresses somebody else may use the port. */
+static bool bind_to(int fd, const struct address *to, uint16_t port) {
+	struct address own;
 	struct sockaddr_storage sa;
 	socklen_t n;
 	int on = 1;
-	return address_to_socket(family == AF_INET ? &any4 : &any, &sa, &n) &&
-		   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+	if (!local_address_toward(to, &own))
+		return false;
+	own.port = port;
+	return address_to_socket(&own, &sa, &n) && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
 		   setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0 && bind(fd, (struct sockaddr *)&sa, n) == 0;
 }
 
@@ -39,16 +43,20 @@ enum rv_err socket_route_connect(void *ctx, const struct route *to, int receive_
 		return rv_fail_errno(et, errno, "socket");
 	if (receive_bytes > 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
-	bool bound = to->kind != ROUTE_PUNCH || bind_to(fd, sa.ss_family, to->local_port);
+	bool bound = to->kind != ROUTE_PUNCH || bind_to(fd, &to->at, to->local_port);
 	if (bound && (connect(fd, (struct sockaddr *)&sa, n) == 0 || errno == EINPROGRESS)) {
 		*out_fd = fd;
 		return RV_OK;
 	}
 	int error = errno;
 	close(fd);
-	if (bound && to->kind == ROUTE_PUNCH && error == EADDRNOTAVAIL)
+	if (!bound) {
+		rv_fail_errno(et, error, "cannot dial from port %u", to->local_port);
+		return RV_E_IO; /* never RV_E_BUSY: no connection will come */
+	}
+	if (to->kind == ROUTE_PUNCH && error == EADDRNOTAVAIL)
 		return rv_fail(et, RV_E_BUSY, "the other side's packet came first");
-	return error == ECONNREFUSED ? refused(et) : rv_fail_errno(et, error, bound ? "connect" : "bind to the own port");
+	return error == ECONNREFUSED ? refused(et) : rv_fail_errno(et, error, "connect");
 }
 
 static enum rv_err tcp_connected(int fd, struct rv_errtext *et) {

@@ -136,7 +136,8 @@ static void check_punched(struct world *w) {
 	int64_t end_us = w->now_us + 1 * S;
 	while (w->now_us < end_us && !world_all_linked(w, NULL))
 		world_step(w);
-	assert_true(world_all_linked(w, NULL));
+	if (!world_all_linked(w, NULL))
+		fail_msg("no link after 1 s: \"%s\", \"%s\"", w->nodes[0].trouble_text, w->nodes[1].trouble_text);
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(path_at(w, i), PATH_PUNCHED);
 }
@@ -302,6 +303,42 @@ static void a_connection_that_ends_at_close_frees_its_addresses(void **state) {
 	}
 }
 
+static int bind_at(uint32_t host, uint16_t *port) {
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons(*port), .sin_addr.s_addr = htonl(host)};
+	socklen_t n = sizeof sa;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sa, n), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&sa, &n), 0);
+	*port = ntohs(sa.sin_port);
+	return fd;
+}
+
+/* Another program uses the port: at another address of this machine, where it is in nobody's way;
+ * or at this one, which is no sign of the other side's packet. */
+static void a_port_that_another_program_uses(void **state) {
+	(void)state;
+	const struct pipe_ops *s = &socket_pipe;
+	const uint32_t elsewhere = 0x7f800000 | ((uint32_t)getpid() & 0x7fffff); /* no other test's address */
+	int listeners[2], pipe, others[2];
+	uint16_t ports[2], taken = 0;
+	struct rv_errtext et;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(s->listen(NULL, "127.0.0.1:0", 0, &listeners[i], &ports[i], &et), RV_OK);
+	others[0] = bind_at(elsewhere, &ports[0]);
+	others[1] = bind_at(INADDR_LOOPBACK, &taken);
+	struct route to = {.kind = ROUTE_PUNCH, .at = {.host = "127.0.0.1", .port = ports[1]}, .local_port = ports[0]};
+	assert_int_equal(s->connect(NULL, &to, 0, &pipe, &et), RV_OK);
+	s->close(NULL, pipe);
+	to.local_port = taken;
+	assert_int_equal(s->connect(NULL, &to, 0, &pipe, &et), RV_E_IO);
+	assert_non_null(strstr(et.text, "cannot dial from port"));
+	for (int i = 0; i < 2; i++) {
+		s->close(NULL, listeners[i]);
+		close(others[i]);
+	}
+}
+
 /* The port is shared with this mesh's own dials, and with nobody else. */
 static void the_port_is_still_taken(void **state) {
 	(void)state;
@@ -327,6 +364,7 @@ int main(void) {
 		cmocka_unit_test(two_punch_again_between_the_same_addresses),
 		cmocka_unit_test(a_punched_link_replaces_a_relayed_one),
 		cmocka_unit_test(a_connection_that_ends_at_close_frees_its_addresses),
+		cmocka_unit_test(a_port_that_another_program_uses),
 		cmocka_unit_test(the_port_is_still_taken),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
