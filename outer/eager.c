@@ -78,9 +78,9 @@ void eager_turn(struct eager *e, const struct global_state *g, const float *thet
 	}
 }
 
-void eager_shift(struct eager *e, const struct global_config *g, const float *from, const float *to) {
-	for (size_t i = 0; e->start && i < g->n; i++)
-		e->start[i] += to[i] - from[i];
+void eager_shift(struct eager *e, size_t at, size_t n, const float *from, const float *to) {
+	for (size_t i = 0; e->start && i < n; i++)
+		e->start[at + i] += to[i] - from[i];
 }
 
 void eager_restart(struct eager *e, const struct global_config *g, const float *theta) {

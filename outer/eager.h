@@ -59,9 +59,9 @@ struct global_state eager_view(const struct eager *e, const struct global_state 
  * its inner steps begin from; the caller replaces theta_local (n), where the last ones ended, by
  * it. Elementwise: the same bits everywhere. */
 void eager_turn(struct eager *e, const struct global_state *g, const float *theta_local);
-/* Moves `start` by to - from (n each), as theta_local moves: the shared weights changed, and the
- * worker keeps progress that this round has not sent. */
-void eager_shift(struct eager *e, const struct global_config *g, const float *from, const float *to);
+/* Moves values [at, at + n) of `start` by to - from (n each), as theta_local moves: the shared
+ * weights changed, and the worker keeps progress that this round has not sent. */
+void eager_shift(struct eager *e, size_t at, size_t n, const float *from, const float *to);
 /* Starts over like a new worker: from theta (n), with a private chain of zeros. */
 void eager_restart(struct eager *e, const struct global_config *g, const float *theta);
 /* Lists the vectors that are part of a worker's state in `out`, and returns how many. */

@@ -30,8 +30,6 @@ static enum rv_err allocate(struct global_state *g, struct rv_errtext *et) {
 	bool ok = (g->theta = new_vector(c->n)) && (g->scratch = new_vector(c->chunks.chunk_elems));
 	for (int k = 0; ok && k < global_states(c); k++)
 		ok = (g->state[k] = new_vector(c->n)) != NULL;
-	if (ok && c->optimizer->start)
-		c->optimizer->start(g->state, c->n, &c->params);
 	if (ok)
 		return RV_OK;
 	double mb = (double)c->n * (1 + global_states(c)) * sizeof(float) * 1e-6;
@@ -172,6 +170,17 @@ static void check_state(const struct global_state *g) {
 	RV_ASSERT(!rv_hash_is_zero(&g->chain));
 }
 
+/* Makes round 0 of states that are zero. */
+static void start(struct global_state *g, const float *theta0) {
+	const struct global_config *c = &g->cfg;
+	if (c->optimizer->start)
+		c->optimizer->start(g->state, c->n, &c->params);
+	memcpy(g->theta, theta0, c->n * sizeof *theta0);
+	g->round = 0;
+	g->chain = rv_chain_start(&c->run_hash);
+	check_state(g);
+}
+
 enum rv_err global_init(struct global_state *g, const struct global_config *cfg, const float *theta0,
 						struct rv_errtext *et) {
 	*g = (struct global_state){0};
@@ -183,9 +192,44 @@ enum rv_err global_init(struct global_state *g, const struct global_config *cfg,
 		global_release(g);
 		return e;
 	}
-	memcpy(g->theta, theta0, cfg->n * sizeof *theta0);
-	g->chain = rv_chain_start(&cfg->run_hash);
-	check_state(g);
+	start(g, theta0);
+	return RV_OK;
+}
+
+void global_start_over(struct global_state *g, const float *theta0) {
+	for (int k = 0; k < global_states(&g->cfg); k++)
+		memset(g->state[k], 0, g->cfg.n * sizeof(float));
+	start(g, theta0);
+}
+
+/* Compares the hashes of all pieces of state k with that of its first values. */
+static bool begins_as(const struct global_config *c, int k, const float *first, const struct rv_hash *pieces) {
+	const uint32_t n = global_pieces_per_vector(c);
+	bool equal = true;
+	for (uint32_t i = 0; i < n; i++) {
+		const size_t at = (size_t)i * GLOBAL_PIECE_ELEMS, left = c->n - at;
+		const struct rv_hash want =
+			rv_hash_of(first, (left < GLOBAL_PIECE_ELEMS ? left : GLOBAL_PIECE_ELEMS) * sizeof *first);
+		equal = equal && rv_hash_equal(&pieces[(uint32_t)(k + 1) * n + i], &want);
+	}
+	return equal;
+}
+
+enum rv_err global_begins_with(const struct global_config *c, const struct rv_hash *chain, const struct rv_hash *pieces,
+							   bool *begins, struct rv_errtext *et) {
+	const struct rv_hash start = rv_chain_start(&c->run_hash);
+	const int n = global_states(c);
+	float *memory = calloc((size_t)n + 1, GLOBAL_PIECE_ELEMS * sizeof *memory), *state[GLOBAL_MAX_STATES] = {NULL};
+	if (!memory)
+		return rv_fail(et, RV_E_NOMEM, "no memory to compare a state with the run's first");
+	for (int k = 0; k < n; k++)
+		state[k] = memory + (size_t)k * GLOBAL_PIECE_ELEMS;
+	if (c->optimizer->start)
+		c->optimizer->start(state, GLOBAL_PIECE_ELEMS, &c->params);
+	*begins = rv_hash_equal(chain, &start);
+	for (int k = 0; k < n; k++)
+		*begins = begins_as(c, k, state[k], pieces) && *begins;
+	free(memory);
 	return RV_OK;
 }
 

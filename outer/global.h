@@ -96,6 +96,12 @@ struct global_state {
 enum rv_err global_init(struct global_state *g, const struct global_config *cfg, const float *theta0,
 						struct rv_errtext *et);
 void global_release(struct global_state *g);
+/* Makes it what global_init makes of theta0 (n). */
+void global_start_over(struct global_state *g, const float *theta0);
+/* Sets *begins to whether a state of that chain and those piece hashes (global_full_hash_of) is one
+ * that global_init makes, of any theta0. RV_E_NOMEM. */
+enum rv_err global_begins_with(const struct global_config *c, const struct rv_hash *chain, const struct rv_hash *pieces,
+							   bool *begins, struct rv_errtext *et);
 /* Returns the mean that was applied last to each value (n), zero before the first: of every
  * fragment the one of its own last round. NULL: the rule does not start from it. Constant from the
  * moment at which a contribution to g->round is encoded to the one at which that round is

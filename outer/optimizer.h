@@ -22,8 +22,8 @@ struct outer_params {
 struct outer_optimizer {
 	const char *name;
 	int n_states; /* fp32 vectors of theta's size that it keeps (nesterov: 1) */
-	/* Fills the states (n each, zeros so far) as they are before the first step; NULL: they stay
-	 * zero. */
+	/* Fills the states (n each, zeros so far) as they are before the first step, all values of one
+	 * alike; NULL: they stay zero. */
 	void (*start)(float *const *state, size_t n, const struct outer_params *p);
 	/* Makes one outer step over a slice, in place: theta (n), state (n_states vectors of n, each
 	 * contiguous: state[k]), delta (n). Elementwise, correctly rounded IEEE-754 operations, no

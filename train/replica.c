@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SHIFT_CHUNK = 4096 };
 #define CLIP_EPS 1e-6 /* as torch.nn.utils.clip_grad_norm_ */
 
 static struct schedule schedule_of(const struct run_config *cfg) {
@@ -202,16 +201,24 @@ void replica_get_part(struct replica *r, size_t at, size_t n, float *values) {
 	p->be->ops->download(p->be, values, p->theta + at, n * sizeof *values);
 }
 
-void replica_shift_theta(struct replica *r, const float *from, const float *to) {
-	float chunk[SHIFT_CHUNK];
+void replica_shift_part(struct replica *r, size_t at, size_t n, const float *from, const float *to) {
+	float chunk[REPLICA_SHIFT_MAX];
+	RV_ASSERT(n <= REPLICA_SHIFT_MAX);
+	replica_get_part(r, at, n, chunk);
+	for (size_t i = 0; i < n; i++)
+		chunk[i] += to[i] - from[i];
+	replica_set_part(r, at, n, chunk);
+}
+
+void replica_lay_by(struct replica *r, const float *values) {
 	const struct replica_part *p = &r->parts[0];
-	for (size_t at = 0; at < r->n; at += SHIFT_CHUNK) {
-		size_t n = r->n - at < SHIFT_CHUNK ? r->n - at : SHIFT_CHUNK;
-		p->be->ops->download(p->be, chunk, p->theta + at, n * sizeof *chunk);
-		for (size_t i = 0; i < n; i++)
-			chunk[i] += to[at + i] - from[at + i];
-		replica_set_part(r, at, n, chunk);
-	}
+	p->be->ops->upload(p->be, p->grad, values, r->n * sizeof *values);
+}
+
+void replica_laid_by(struct replica *r, size_t at, size_t n, float *values) {
+	const struct replica_part *p = &r->parts[0];
+	RV_ASSERT(at <= r->n && n <= r->n - at);
+	p->be->ops->download(p->be, values, p->grad + at, n * sizeof *values);
 }
 
 void replica_set_anchor(struct replica *r, const float *theta) {
@@ -448,6 +455,8 @@ static enum rv_err mean_loss(struct replica *r, const float *params, const struc
 static const float *lend_memory(struct replica *r, const float *theta) {
 	struct replica_part *p = &r->parts[0];
 	const bool on_device = r->mirror || r->offload;
+	if (on_device)
+		replica_settle(r);
 	if (on_device)
 		p->be->ops->add_scaled(p->be, p->grad, 0, 1, p->theta, NULL, r->n);
 	float *params = on_device ? p->theta : p->grad;

@@ -7,7 +7,9 @@
 #ifndef RV_TRAIN_REPLICA_H
 #define RV_TRAIN_REPLICA_H
 
+#include "base/byte_source.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/run_config.h"
 #include "kernels/backend.h"
 #include "train/device_set.h"
@@ -73,8 +75,14 @@ void replica_draw_theta0(struct replica *r);
 /* Resets the inner optimizer's moments if one is not finite, after a hardware fault. Returns
  * whether it did. */
 bool replica_heal(struct replica *r);
-/* Adds to - from to theta_local: adopts a committed outer step and keeps inner progress. */
-void replica_shift_theta(struct replica *r, const float *from, const float *to);
+/* Adds to - from (n each, at most REPLICA_SHIFT_MAX) to parameters [at, at + n): adopts a committed
+ * outer step and keeps inner progress. */
+enum { REPLICA_SHIFT_MAX = 4096 };
+void replica_shift_part(struct replica *r, size_t at, size_t n, const float *from, const float *to);
+/* Keep a vector of all parameters in the gradient's memory, until the next step or evaluation, and
+ * copy n values of it back. */
+void replica_lay_by(struct replica *r, const float *values);
+void replica_laid_by(struct replica *r, size_t at, size_t n, float *values);
 
 /* Sets theta (n, copied), the shared weights that inner steps are pulled to if the run has a
  * prox_mu (FedProx, arXiv 1812.06127, equation 2: the loss plus prox_mu / 2 |theta_local -
@@ -158,17 +166,39 @@ void replica_copy_head(const struct replica *r, uint8_t *out);
 void replica_copy_vectors(const struct replica *r, uint8_t *out);
 void replica_seal(uint8_t *copy, size_t n);
 /* Lists the vectors that replica_copy_vectors copies, if in host memory (replica_device_theta is
- * NULL): any thread may copy them while the replica computes only gradients and evaluations.
- * Returns how many. */
+ * NULL), and where they lie in the state: any thread may read them until the replica changes
+ * (replica_before_update). Returns how many. */
 struct replica_vector {
-	uint8_t *to;
+	size_t at; /* in the state */
 	const void *from;
 	size_t bytes;
 };
 enum { REPLICA_MAX_VECTORS = 65 + REPLICA_MAX_KEPT };
-int replica_vectors(const struct replica *r, uint8_t *out, struct replica_vector list[REPLICA_MAX_VECTORS]);
-/* Checks the hash, without a replica. Returns RV_E_CORRUPT. */
-enum rv_err replica_check(const uint8_t *in, size_t n, struct rv_errtext *et);
+int replica_vectors(const struct replica *r, struct replica_vector list[REPLICA_MAX_VECTORS]);
+
+/* The same state, byte for byte, in pieces that lie where the replica has them, without a copy, if
+ * that is host memory. Begin notes what changes with every batch read; until the replica changes
+ * any one thread may take the pieces. */
+enum { REPLICA_PIECE_BYTES = 1 << 20, REPLICA_HEAD_BYTES = 64 };
+struct replica_stream {
+	uint8_t head[REPLICA_HEAD_BYTES];
+	struct replica_vector parts[1 + REPLICA_MAX_VECTORS]; /* in their order in the state */
+	int n, i;
+	size_t done; /* bytes of part i */
+	struct rv_hasher hasher;
+	struct rv_hash hash;
+	bool ended;
+};
+void replica_stream_begin(const struct replica *r, struct replica_stream *s);
+/* Returns the next piece and its bytes, at most REPLICA_PIECE_BYTES; NULL: there is none. */
+const void *replica_stream_next(struct replica_stream *s, size_t *n);
+
+/* Checks the hash of n bytes, without a replica. Returns RV_E_CORRUPT, RV_E_NOMEM, and the source's
+ * faults. */
+enum rv_err replica_check(const struct byte_source *from, size_t n, struct rv_errtext *et);
 enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct rv_errtext *et);
+/* Loads from a source, in pieces. Returns also what the source returns: if that is after the check,
+ * theta and the kept vectors are unspecified, and the moments zero. */
+enum rv_err replica_load_from(struct replica *r, const struct byte_source *from, size_t n, struct rv_errtext *et);
 
 #endif

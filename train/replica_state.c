@@ -19,7 +19,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vectors are stored as they lie in memory");
 
-#define STATE_MAGIC UINT64_C(0x43494c5045525652) /* "RVREPLIC" */
+#define STATE_MAGIC  UINT64_C(0x43494c5045525652) /* "RVREPLIC" */
+#define STATE_DOMAIN "rivulet replica"
 enum { STATE_VERSION = 1, STATE_HEADER_BYTES = 64 };
 
 void replica_keep(struct replica *r, float *vector) {
@@ -39,7 +40,7 @@ size_t replica_state_bytes(const struct replica *r) {
 }
 
 static struct rv_hash hash_state(const uint8_t *state, size_t n) {
-	struct rv_hasher h = rv_hasher_of("rivulet replica");
+	struct rv_hasher h = rv_hasher_of(STATE_DOMAIN);
 	rv_hash_update(&h, state, n);
 	return rv_hash_final(&h);
 }
@@ -87,25 +88,23 @@ static int moments_pieces(const struct replica *r, const struct replica_part *p,
 
 /* Lists theta, then each part's slices of m and v on its device (`on`), or in host memory (NULL)
  * as the kept vectors, which come last. */
-static int list_vectors(const struct replica *r, uint8_t *out, struct replica_vector *list,
-						struct backend *on[REPLICA_MAX_VECTORS]) {
+static int list_vectors(const struct replica *r, struct replica_vector *list, struct backend *on[REPLICA_MAX_VECTORS]) {
 	_Static_assert(REPLICA_MAX_VECTORS >= 1 + 2 * 2 * COMM_MAX_MEMBERS + REPLICA_MAX_KEPT,
 				   "theta, m and v of each part (codes and tops), kept vectors");
 	const size_t vector = r->n * sizeof(float), moments = moments_bytes(r->moments, r->n);
-	uint8_t *theta = out + STATE_HEADER_BYTES, *m = theta + vector;
+	const size_t m = STATE_HEADER_BYTES + vector;
 	int n = 0;
 	on[n] = r->parts[0].be;
-	list[n++] = (struct replica_vector){theta, r->parts[0].theta, vector};
+	list[n++] = (struct replica_vector){STATE_HEADER_BYTES, r->parts[0].theta, vector};
 	for (int i = 0; i < parts_with_state(r); i++) {
 		const struct replica_part *p = &r->parts[i];
 		struct moments_piece pieces[MOMENTS_PIECES];
 		const int count = moments_pieces(r, p, pieces);
 		for (int k = 0; k < count; k++) {
+			const size_t at = m + pieces[k].in_file;
 			on[n] = on[n + 1] = p->host ? NULL : p->be;
-			list[n++] =
-				(struct replica_vector){m + pieces[k].in_file, (char *)p->m + pieces[k].in_part, pieces[k].bytes};
-			list[n++] = (struct replica_vector){m + moments + pieces[k].in_file, (char *)p->v + pieces[k].in_part,
-												pieces[k].bytes};
+			list[n++] = (struct replica_vector){at, (char *)p->m + pieces[k].in_part, pieces[k].bytes};
+			list[n++] = (struct replica_vector){at + moments, (char *)p->v + pieces[k].in_part, pieces[k].bytes};
 		}
 	}
 	for (int i = 0; i < r->n_kept; i++) {
@@ -115,21 +114,21 @@ static int list_vectors(const struct replica *r, uint8_t *out, struct replica_ve
 	return n;
 }
 
-int replica_vectors(const struct replica *r, uint8_t *out, struct replica_vector list[REPLICA_MAX_VECTORS]) {
+int replica_vectors(const struct replica *r, struct replica_vector list[REPLICA_MAX_VECTORS]) {
 	struct backend *on[REPLICA_MAX_VECTORS];
 	RV_ASSERT(r->mirror == NULL);
-	return list_vectors(r, out, list, on);
+	return list_vectors(r, list, on);
 }
 
 void replica_copy_vectors(const struct replica *r, uint8_t *out) {
 	struct replica_vector list[REPLICA_MAX_VECTORS];
 	struct backend *on[REPLICA_MAX_VECTORS];
-	int n = list_vectors(r, out, list, on);
+	int n = list_vectors(r, list, on);
 	for (int i = 0; i < n; i++)
 		if (on[i])
-			on[i]->ops->download(on[i], list[i].to, list[i].from, list[i].bytes);
+			on[i]->ops->download(on[i], out + list[i].at, list[i].from, list[i].bytes);
 		else
-			memcpy(list[i].to, list[i].from, list[i].bytes);
+			memcpy(out + list[i].at, list[i].from, list[i].bytes);
 }
 
 void replica_seal(uint8_t *copy, size_t n) {
@@ -143,6 +142,60 @@ void replica_save(struct replica *r, uint8_t *out) {
 	replica_copy_vectors(r, out);
 	replica_seal(out, replica_state_bytes(r));
 }
+
+/* ---- the state in pieces ---- */
+
+/* Sorts by place: the parts' slices of m come before those of v. */
+static void sort_vectors(struct replica_vector *list, int n) {
+	for (int i = 1; i < n; i++)
+		for (int k = i; k > 0 && list[k - 1].at > list[k].at; k--) {
+			const struct replica_vector earlier = list[k];
+			list[k] = list[k - 1];
+			list[k - 1] = earlier;
+		}
+}
+
+void replica_stream_begin(const struct replica *r, struct replica_stream *s) {
+	_Static_assert((int)REPLICA_HEAD_BYTES == (int)STATE_HEADER_BYTES, "the header");
+	*s = (struct replica_stream){.hasher = rv_hasher_of(STATE_DOMAIN)};
+	replica_copy_head(r, s->head);
+	s->parts[0] = (struct replica_vector){0, s->head, STATE_HEADER_BYTES};
+	s->n = 1 + replica_vectors(r, s->parts + 1);
+	sort_vectors(s->parts, s->n);
+	size_t end = 0;
+	for (int i = 0; i < s->n; i++) {
+		RV_ASSERT(s->parts[i].at == end);
+		end += s->parts[i].bytes;
+	}
+	RV_ASSERT(end + RV_HASH_BYTES == replica_state_bytes(r));
+}
+
+/* Returns the hash of what was read, and that it was the last. */
+static const void *end_stream(struct replica_stream *s, size_t *n) {
+	if (s->ended)
+		return NULL;
+	s->ended = true;
+	s->hash = rv_hash_final(&s->hasher);
+	*n = RV_HASH_BYTES;
+	return s->hash.b;
+}
+
+const void *replica_stream_next(struct replica_stream *s, size_t *n) {
+	while (s->i < s->n && s->done == s->parts[s->i].bytes) {
+		s->i++;
+		s->done = 0;
+	}
+	if (s->i == s->n)
+		return end_stream(s, n);
+	const struct replica_vector *p = &s->parts[s->i];
+	const uint8_t *piece = (const uint8_t *)p->from + s->done;
+	*n = p->bytes - s->done < REPLICA_PIECE_BYTES ? p->bytes - s->done : REPLICA_PIECE_BYTES;
+	rv_hash_update(&s->hasher, piece, *n);
+	s->done += *n;
+	return piece;
+}
+
+/* ---- loading ---- */
 
 struct state_header {
 	uint64_t magic, n, global_step, adam_steps, cursor;
@@ -193,93 +246,204 @@ static enum rv_err check_header(const struct replica *r, const struct state_head
 	return RV_OK;
 }
 
-static enum rv_err check_length(size_t n, struct rv_errtext *et) {
+/* A state that is being read, and memory for a piece of it. */
+struct state_reading {
+	const struct byte_source *from;
+	size_t n;          /* bytes of the state */
+	uint8_t *in, *out; /* REPLICA_PIECE_BYTES each: as read, and converted */
+};
+
+static enum rv_err begin_reading(struct state_reading *s, const struct byte_source *from, size_t n,
+								 struct rv_errtext *et) {
+	*s = (struct state_reading){.from = from, .n = n};
 	if (n < STATE_HEADER_BYTES + RV_HASH_BYTES)
 		return rv_fail(et, RV_E_CORRUPT, "replica state: cut short: size is %zu bytes, the header alone has %d", n,
 					   STATE_HEADER_BYTES + RV_HASH_BYTES);
-	return RV_OK;
+	s->in = malloc(REPLICA_PIECE_BYTES);
+	s->out = malloc(REPLICA_PIECE_BYTES);
+	if (s->in && s->out)
+		return RV_OK;
+	return rv_fail(et, RV_E_NOMEM, "replica state: no memory to read it (%d bytes)", 2 * REPLICA_PIECE_BYTES);
 }
 
-enum rv_err replica_check(const uint8_t *in, size_t n, struct rv_errtext *et) {
-	RV_TRY(check_length(n, et));
-	struct rv_hash hash = hash_state(in, n - RV_HASH_BYTES);
-	if (memcmp(hash.b, in + n - RV_HASH_BYTES, RV_HASH_BYTES) != 0)
+static void end_reading(struct state_reading *s) {
+	free(s->in);
+	free(s->out);
+}
+
+static enum rv_err read_some(const struct state_reading *s, uint64_t at, void *out, size_t n, struct rv_errtext *et) {
+	RV_ASSERT(at <= s->n && n <= s->n - at);
+	return s->from->read(s->from->ctx, at, out, n, et);
+}
+
+static size_t piece_of(size_t left) {
+	return left < REPLICA_PIECE_BYTES ? left : REPLICA_PIECE_BYTES;
+}
+
+/* Compares the hash at its end. */
+static enum rv_err check_hash(const struct state_reading *s, struct rv_errtext *et) {
+	const size_t hashed = s->n - RV_HASH_BYTES;
+	struct rv_hasher h = rv_hasher_of(STATE_DOMAIN);
+	struct rv_hash stored;
+	for (size_t at = 0, n; at < hashed; at += n) {
+		n = piece_of(hashed - at);
+		RV_TRY(read_some(s, at, s->in, n, et));
+		rv_hash_update(&h, s->in, n);
+	}
+	RV_TRY(read_some(s, hashed, stored.b, RV_HASH_BYTES, et));
+	const struct rv_hash found = rv_hash_final(&h);
+	if (!rv_hash_equal(&found, &stored))
 		return rv_fail(et, RV_E_CORRUPT, "replica state: hash does not match: the file was damaged");
 	return RV_OK;
 }
 
+enum rv_err replica_check(const struct byte_source *from, size_t n, struct rv_errtext *et) {
+	struct state_reading s;
+	enum rv_err e = begin_reading(&s, from, n, et);
+	if (e == RV_OK)
+		e = check_hash(&s, et);
+	end_reading(&s);
+	return e;
+}
+
 /* Checks everything before any change. */
-static enum rv_err check_state(const struct replica *r, const uint8_t *in, size_t n, struct state_header *h,
+static enum rv_err check_state(const struct replica *r, const struct state_reading *s, struct state_header *h,
 							   struct rv_errtext *et) {
-	RV_TRY(check_length(n, et));
-	*h = read_header(in);
+	uint8_t header[STATE_HEADER_BYTES];
+	RV_TRY(read_some(s, 0, header, sizeof header, et));
+	*h = read_header(header);
 	RV_TRY(check_header(r, h, et));
 	const size_t want = state_bytes_of(r, (enum moments)h->moments);
-	if (n != want)
-		return rv_fail(et, RV_E_CORRUPT, "replica state: size is %zu bytes, must be %zu", n, want);
-	return replica_check(in, n, et);
+	if (s->n != want)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: size is %zu bytes, must be %zu", s->n, want);
+	return check_hash(s, et);
 }
 
-/* Uploads a part's slice of both moments from a state of the replica's own kind. */
-static void load_moments(const struct replica *r, const struct replica_part *p, const uint8_t *m) {
-	struct moments_piece pieces[MOMENTS_PIECES];
-	const int count = moments_pieces(r, p, pieces);
-	const size_t vector = moments_bytes(r->moments, r->n);
-	struct backend *be = replica_part_updater(p);
-	for (int k = 0; k < count; k++) {
-		be->ops->upload(be, (char *)p->m + pieces[k].in_part, m + pieces[k].in_file, pieces[k].bytes);
-		be->ops->upload(be, (char *)p->v + pieces[k].in_part, m + vector + pieces[k].in_file, pieces[k].bytes);
-	}
-}
-
-/* Writes a vector of n moments of the other kind: 8 bits as floats, or floats in 8 bits. */
-static void convert_moments(enum moment which, enum moments to, size_t n, const uint8_t *in, uint8_t *out) {
+/* Writes k moments of the other kind: 8 bits as floats, or floats in 8 bits. They begin with block
+ * `first` of all. */
+static void convert_moments(enum moment which, enum moments to, size_t k, size_t first, const uint8_t *in,
+							uint8_t *out) {
 	float values[MOMENTS_BLOCK];
-	for (size_t block = 0; block < moments_blocks(n); block++) {
-		const size_t at = block * MOMENTS_BLOCK * sizeof(float), left = n * sizeof(float) - at;
+	for (size_t block = 0; block < moments_blocks(k); block++) {
+		const size_t at = block * MOMENTS_BLOCK * sizeof(float), left = k * sizeof(float) - at;
 		const size_t bytes = left < sizeof values ? left : sizeof values;
 		if (to == MOMENTS_FP32) {
-			(void)moments_decode_block(which, in, n, block, values);
+			(void)moments_decode_block(which, in, k, block, values);
 			memcpy(out + at, values, bytes);
 		} else {
 			memcpy(values, in + at, bytes);
-			moments_encode_block(which, out, n, block, values, moments_seed(0, block));
+			moments_encode_block(which, out, k, block, values, moments_seed(0, first + block));
 		}
 	}
 }
 
-/* Makes both moments of the replica's kind from those of the other one: its owner chose another
- * kind since. Returns RV_E_NOMEM. */
-static enum rv_err converted_moments(const struct replica *r, const uint8_t *in, uint8_t **out, struct rv_errtext *et) {
-	const enum moments from = r->moments == MOMENTS_FP32 ? MOMENTS_INT8 : MOMENTS_FP32;
-	const size_t bytes = moments_bytes(r->moments, r->n);
-	*out = calloc(2, bytes);
-	if (!*out)
-		return rv_fail(et, RV_E_NOMEM, "replica state: no memory to convert its moments (%zu bytes)", 2 * bytes);
-	convert_moments(MOMENT_FIRST, r->moments, r->n, in, *out);
-	convert_moments(MOMENT_SECOND, r->moments, r->n, in + moments_bytes(from, r->n), *out + bytes);
+/* A vector of moments in a state, and the same one of a part. */
+struct moment_load {
+	enum moment which;
+	enum moments kind; /* in the state */
+	size_t at;         /* there */
+	uint8_t *to;       /* the part's, of the replica's kind */
+};
+
+/* Reads moments [i, i + k) of a vector of n as a vector of k. */
+static enum rv_err read_moments(const struct state_reading *s, const struct moment_load *m, size_t n, size_t i,
+								size_t k, struct rv_errtext *et) {
+	if (m->kind == MOMENTS_FP32)
+		return read_some(s, m->at + i * sizeof(float), s->in, k * sizeof(float), et);
+	RV_TRY(read_some(s, m->at + i, s->in, moments_code_bytes(k), et));
+	return read_some(s, m->at + moments_code_bytes(n) + moments_blocks(i) * sizeof(float),
+					 s->in + moments_code_bytes(k), moments_blocks(k) * sizeof(float), et);
+}
+
+/* Uploads a vector of k moments to places [i, i + k) of the part's. */
+static void put_moments(const struct replica *r, const struct replica_part *p, uint8_t *to, size_t i, size_t k,
+						const uint8_t *from) {
+	struct backend *be = replica_part_updater(p);
+	if (r->moments == MOMENTS_FP32) {
+		be->ops->upload(be, to + i * sizeof(float), from, k * sizeof(float));
+		return;
+	}
+	const size_t tops = moments_code_bytes(replica_part_updated(p)) + moments_blocks(i) * sizeof(float);
+	be->ops->upload(be, to + i, from, moments_code_bytes(k));
+	be->ops->upload(be, to + tops, from + moments_code_bytes(k), moments_blocks(k) * sizeof(float));
+}
+
+static enum rv_err load_moment(const struct replica *r, const struct replica_part *p, const struct state_reading *s,
+							   const struct moment_load *m, struct rv_errtext *et) {
+	enum { AT_ONCE = REPLICA_PIECE_BYTES / (int)sizeof(float) };
+	_Static_assert(AT_ONCE % MOMENTS_BLOCK == 0, "whole blocks");
+	const size_t begin = p->updated.begin, n = replica_part_updated(p);
+	for (size_t i = 0, k; i < n; i += k) {
+		k = n - i < AT_ONCE ? n - i : AT_ONCE;
+		RV_TRY(read_moments(s, m, r->n, begin + i, k, et));
+		if (m->kind != r->moments)
+			convert_moments(m->which, r->moments, k, (begin + i) / MOMENTS_BLOCK, s->in, s->out);
+		put_moments(r, p, m->to, i, k, m->kind != r->moments ? s->out : s->in);
+	}
 	return RV_OK;
 }
 
-enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct rv_errtext *et) {
-	struct state_header h = {0};
-	uint8_t *converted = NULL;
-	RV_TRY(check_state(r, in, n, &h, et));
-	const enum moments kind = (enum moments)h.moments;
-	const size_t vector = r->n * sizeof(float);
-	const uint8_t *theta = in + STATE_HEADER_BYTES, *m = theta + vector, *kept = m + 2 * moments_bytes(kind, r->n);
-	if (kind != r->moments)
-		RV_TRY(converted_moments(r, m, &converted, et));
-	replica_set_theta(r, (const float *)(const void *)theta);
-	for (int i = 0; i < r->n_parts; i++)
-		load_moments(r, &r->parts[i], converted ? converted : m);
-	free(converted);
+static enum rv_err load_theta(struct replica *r, const struct state_reading *s, struct rv_errtext *et) {
+	const size_t bytes = r->n * sizeof(float);
+	for (size_t at = 0, n; at < bytes; at += n) {
+		n = piece_of(bytes - at);
+		RV_TRY(read_some(s, STATE_HEADER_BYTES + at, s->in, n, et));
+		replica_set_part(r, at / sizeof(float), n / sizeof(float), (const float *)(const void *)s->in);
+	}
+	return RV_OK;
+}
+
+static enum rv_err load_vectors(struct replica *r, const struct state_reading *s, enum moments kind,
+								struct rv_errtext *et) {
+	const size_t vector = r->n * sizeof(float), moments = moments_bytes(kind, r->n), m = STATE_HEADER_BYTES + vector;
+	RV_TRY(load_theta(r, s, et));
+	for (int i = 0; i < r->n_parts; i++) {
+		struct replica_part *p = &r->parts[i];
+		RV_TRY(load_moment(r, p, s, &(struct moment_load){MOMENT_FIRST, kind, m, p->m}, et));
+		RV_TRY(load_moment(r, p, s, &(struct moment_load){MOMENT_SECOND, kind, m + moments, p->v}, et));
+	}
 	for (int i = 0; i < r->n_kept; i++)
-		memcpy(r->kept[i], kept + (size_t)i * vector, vector);
+		RV_TRY(read_some(s, m + 2 * moments + (size_t)i * vector, r->kept[i], vector, et));
+	return RV_OK;
+}
+
+static void reset_moments(struct replica *r) {
+	for (int i = 0; i < r->n_parts; i++) {
+		const struct replica_part *p = &r->parts[i];
+		const size_t bytes = moments_bytes(r->moments, replica_part_updated(p));
+		struct backend *be = replica_part_updater(p);
+		be->ops->zero(be, p->m, bytes);
+		be->ops->zero(be, p->v, bytes);
+	}
+	r->adam_steps = 0;
+}
+
+static enum rv_err load(struct replica *r, const struct state_reading *s, struct rv_errtext *et) {
+	struct state_header h = {0};
+	RV_TRY(check_state(r, s, &h, et));
+	const enum rv_err e = load_vectors(r, s, (enum moments)h.moments, et);
+	if (e != RV_OK) {
+		reset_moments(r);
+		return e;
+	}
 	r->global_step = h.global_step;
 	r->adam_steps = h.adam_steps;
 	r->cursor = h.cursor;
 	return RV_OK;
+}
+
+enum rv_err replica_load_from(struct replica *r, const struct byte_source *from, size_t n, struct rv_errtext *et) {
+	struct state_reading s;
+	enum rv_err e = begin_reading(&s, from, n, et);
+	if (e == RV_OK)
+		e = load(r, &s, et);
+	end_reading(&s);
+	return e;
+}
+
+enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct rv_errtext *et) {
+	const struct byte_source from = byte_source_of(in);
+	return replica_load_from(r, &from, n, et);
 }
 
 /* ---- moments ---- */
@@ -312,13 +476,7 @@ bool replica_heal(struct replica *r) {
 		const struct replica_part *p = &r->parts[i];
 		finite = is_finite_moment(r, p, p->m) && is_finite_moment(r, p, p->v);
 	}
-	for (int i = 0; i < r->n_parts && !finite; i++) {
-		const struct replica_part *p = &r->parts[i];
-		const size_t bytes = moments_bytes(r->moments, replica_part_updated(p));
-		struct backend *be = replica_part_updater(p);
-		be->ops->zero(be, p->m, bytes);
-		be->ops->zero(be, p->v, bytes);
-	}
-	r->adam_steps = finite ? r->adam_steps : 0;
+	if (!finite)
+		reset_moments(r);
 	return !finite;
 }

@@ -18,11 +18,16 @@ struct savings {
 	/* On a GPU: weights in fp32 and moments in the host's memory, and the optimizer's step there
 	 * (decision 0087). Elsewhere it changes nothing. */
 	bool offload;
+	/* Of a worker: its state goes to the disk from where it lies, and training waits for what it would
+	 * change; no copies of it are made. The same bits; elsewhere, and where weights are a GPU's, it
+	 * changes nothing. */
+	bool stream;
 	enum moments moments; /* Adam's moments in 8 bits: other bits, about the same loss (decision 0085) */
 };
 
-/* The values of option `offload`. */
+/* The values of options `offload` and `stream-state`. */
 #define OFFLOAD_NAMES "no|yes"
+#define STREAM_NAMES  "no|yes"
 
 /* Returns the sequences of a step that read one data shard. */
 static inline uint64_t savings_step_sequences(const struct run_config *run) {

@@ -311,7 +311,7 @@ static enum rv_err print_largest(const struct simulate_options *o, bool json, st
 static bool same_savings(const struct card_answer *a, const struct card_answer *b) {
 	return a->fits && b->fits && a->savings.micro_batch == b->savings.micro_batch &&
 		   a->savings.recompute == b->savings.recompute && a->savings.moments == b->savings.moments &&
-		   a->savings.offload == b->savings.offload;
+		   a->savings.offload == b->savings.offload && a->savings.stream == b->savings.stream;
 }
 
 enum { RECOMPUTE_KINDS = RECOMPUTE_BLOCK + 1 };
@@ -327,8 +327,10 @@ static enum rv_err print_combinations(const struct simulate_options *o, bool jso
 	RV_TRY(card_plan(&run, &room, &any, &chosen, et));
 	for (int moments = MOMENTS_FP32; moments <= MOMENTS_INT8; moments++)
 		for (int i = 0; i < 2 * RECOMPUTE_KINDS; i++, first = false) {
-			struct savings_wish wish = {
-				.recompute = i % RECOMPUTE_KINDS, .moments = moments, .offload = i / RECOMPUTE_KINDS};
+			struct savings_wish wish = {.recompute = i % RECOMPUTE_KINDS,
+										.moments = moments,
+										.offload = i / RECOMPUTE_KINDS,
+										.stream = SAVINGS_ANY};
 			if (wish.offload && room.cards > 1)
 				continue;
 			RV_TRY(card_plan(&run, &room, &wish, &a, et));

@@ -57,17 +57,17 @@ static void verify_file(struct verification *v, enum state_kind kind, uint64_t r
 
 static void verify_files(struct verification *v) {
 	struct rv_errtext et = {0};
-	struct state_replica_info info;
-	struct blob *file = NULL;
-	const uint8_t *payload;
+	struct replica_file *replica = NULL;
 	for (int i = 0; i < v->w->index->snapshots.n; i++)
 		verify_file(v, STATE_KIND_SNAPSHOT, v->w->index->snapshots.at[i].round);
 	for (int i = 0; i < v->w->index->logs.n; i++)
 		verify_file(v, STATE_KIND_LOG, v->w->index->logs.at[i].round);
-	enum rv_err e = statestore_read_replica(&v->w->store, &info, &file, &payload, &et);
-	if (e == RV_OK)
-		e = replica_check(payload, info.payload_bytes, &et);
-	blob_unref(file);
+	enum rv_err e = statestore_open_replica(&v->w->store, &replica, &et);
+	if (e == RV_OK) {
+		const struct byte_source payload = replica_file_payload(replica);
+		e = replica_check(&payload, replica_file_info(replica)->payload_bytes, &et);
+	}
+	replica_file_free(replica);
 	v->files += e != RV_E_NOTFOUND;
 	if (e != RV_OK && e != RV_E_NOTFOUND)
 		note_damage(v, "%s", et.text);

@@ -2,6 +2,7 @@
  * byte chooses the kind and whether rounds exchange fragments; the rest is tried as a file, and
  * laid over the front of a valid one whose checks are then made right, since no search finds a
  * BLAKE2b value; pieces are laid over a valid zstd frame. */
+#include "worker/state/replica_file.h"
 #include "worker/state/state_file.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -28,12 +29,16 @@ static struct global_config config(bool fragments) {
 }
 
 static enum rv_err load_replica(const struct global_config *c, const uint8_t *file, size_t n, struct rv_errtext *et) {
-	struct state_replica_info replica;
-	const uint8_t *payload;
-	enum rv_err e = state_replica_load(c, file, n, &replica, &payload, et);
-	if (e == RV_OK)
-		RV_ASSERT(payload >= file && replica.payload_bytes == (size_t)(file + n - payload));
-	return e;
+	struct replica_file *f;
+	char path[64];
+	uint8_t last;
+	RV_TRY(replica_file_of(c, memory_file(file, n, path), &f, et));
+	const uint64_t bytes = replica_file_info(f)->payload_bytes;
+	const struct byte_source payload = replica_file_payload(f);
+	RV_ASSERT(bytes == n - STATE_HEADER_BYTES);
+	RV_ASSERT(bytes == 0 || payload.read(payload.ctx, bytes - 1, &last, 1, et) == RV_OK);
+	replica_file_free(f);
+	return RV_OK;
 }
 
 static enum rv_err load_state(const struct global_config *c, enum state_kind kind, const uint8_t *bytes, size_t n,

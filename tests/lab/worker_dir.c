@@ -112,7 +112,9 @@ void worker_dir_play(struct worker_dir *w, uint64_t rounds, uint32_t attempt) {
 void worker_dir_save_replica(struct worker_dir *w, uint64_t round) {
 	static const uint8_t bytes[64];
 	const struct state_replica_info info = {.round = round, .chain = w->g.chain, .payload_bytes = sizeof bytes};
-	RV_ASSERT(statestore_write_replica(&w->store, &info, bytes, NULL) == RV_OK);
+	struct state_whole whole = {bytes, sizeof bytes};
+	const struct state_pieces_of payload = state_pieces_of_whole(&whole);
+	RV_ASSERT(statestore_write_replica(&w->store, &info, &payload, NULL) == RV_OK);
 }
 
 void worker_dir_remove(struct worker_dir *w, enum statestore_file kind, uint64_t round) {

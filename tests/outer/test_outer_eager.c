@@ -230,7 +230,7 @@ static void test_restart_and_shift(void **state) {
 		gradient[i] = f->eager[0].start[i];
 		moved[i] = f->global.theta[i] + 0.25f;
 	}
-	eager_shift(&f->eager[0], &f->global.cfg, f->global.theta, moved);
+	eager_shift(&f->eager[0], 0, N, f->global.theta, moved);
 	for (int i = 0; i < N; i++)
 		assert_true(fabs((double)f->eager[0].start[i] - (double)gradient[i] - 0.25) < 1e-6);
 	eager_restart(&f->eager[0], &f->global.cfg, f->global.theta);
@@ -248,7 +248,7 @@ static void test_waited_is_off(void **state) {
 	assert_int_equal(eager_vectors(&f->eager[0], vectors), 0);
 	assert_ptr_equal(eager_reference(&f->eager[0], &f->global), f->global.theta);
 	eager_turn(&f->eager[0], &f->global, f->global.theta);
-	eager_shift(&f->eager[0], &f->global.cfg, f->global.theta, f->global.theta);
+	eager_shift(&f->eager[0], 0, N, f->global.theta, f->global.theta);
 	eager_restart(&f->eager[0], &f->global.cfg, f->global.theta);
 }
 

@@ -92,7 +92,7 @@ static void load_replica(void *ctx, struct recovered *out) {
 	if (f == NULL)
 		return;
 	files_replica_info(f->data, &out->replica);
-	out->replica_payload = f->data;
+	out->replica_payload = byte_source_of(f->data);
 }
 
 static enum rv_err write_snapshot(void *ctx, const struct global_state *g, struct rv_errtext *et) {

@@ -47,11 +47,19 @@ static void get_part(struct replica *r, size_t at, size_t n, float *values) {
 	memcpy(values, r->local + at, n * sizeof *values);
 }
 
-static void shift(struct replica *r, const float *from, const float *to) {
-	for (size_t i = 0; i < r->sim->opt.n_params; i++) {
-		r->local[i] += to[i] - from[i];
-		r->began[i] += to[i] - from[i];
+static void shift(struct replica *r, size_t at, size_t n, const float *from, const float *to) {
+	for (size_t i = 0; i < n; i++) {
+		r->local[at + i] += to[i] - from[i];
+		r->began[at + i] += to[i] - from[i];
 	}
+}
+
+static void lay_by(struct replica *r, const float *values) {
+	memcpy(r->laid_by, values, vector_bytes(r->sim));
+}
+
+static void laid_by(struct replica *r, size_t at, size_t n, float *values) {
+	memcpy(values, r->laid_by + at, n * sizeof *values);
 }
 
 static void set_step(struct replica *r, uint64_t global_step) {
@@ -142,6 +150,8 @@ static const struct participant_ops tiny_replica = {.theta = theta,
 													.set_part = set_part,
 													.get_part = get_part,
 													.shift = shift,
+													.lay_by = lay_by,
+													.laid_by = laid_by,
 													.set_anchor = no_anchor,
 													.set_step = set_step,
 													.step = step,
@@ -159,8 +169,11 @@ static const struct participant_ops tiny_replica = {.theta = theta,
 
 void training_init(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
-	w->replica = (struct replica){
-		.sim = s, .worker = w, .local = sim_alloc(vector_bytes(s)), .began = sim_alloc(vector_bytes(s))};
+	w->replica = (struct replica){.sim = s,
+								  .worker = w,
+								  .local = sim_alloc(vector_bytes(s)),
+								  .began = sim_alloc(vector_bytes(s)),
+								  .laid_by = sim_alloc(vector_bytes(s))};
 	set_part(&w->replica, 0, s->opt.n_params, w->global.theta);
 	RV_ASSERT(participant_init(&w->participant, &tiny_replica, &w->replica, &s->run, &w->global, NULL) == RV_OK);
 	RV_ASSERT(committer_init(&w->committer, &s->run, &w->global.cfg, NULL) == RV_OK);
@@ -178,7 +191,7 @@ void training_resume(struct sim *s, int host, const struct recovered *found) {
 	const struct state_replica_info *info = &found->replica;
 	bool exact = found->has_replica && info->round == w->global.round && rv_hash_equal(&info->chain, &w->global.chain);
 	if (found->has_replica && (w->global.round > 0 || info->round == 0))
-		files_read_replica(s, found->replica_payload, &w->replica);
+		files_read_replica(s, found->replica_payload.ctx, &w->replica);
 	oracle_resumes_residual(s, host);
 	const struct participant_progress progress = {
 		.steps_done = info->steps_done, .tokens = info->tokens, .first = info->first, .sequences = info->sequences};
@@ -192,6 +205,7 @@ void training_release(struct sim_worker *w) {
 	committer_release(&w->committer);
 	free(w->replica.local);
 	free(w->replica.began);
+	free(w->replica.laid_by);
 	w->replica = (struct replica){.local = NULL};
 }
 

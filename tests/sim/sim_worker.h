@@ -37,9 +37,10 @@ struct replica {
 	const struct sim *sim;
 	const struct sim_worker *worker;
 	float *local;
-	float *began;  /* local before the steps that it contains, where the participant keeps a start of its own */
-	uint64_t step; /* global: the next one */
-	uint64_t next; /* number of the next sequence that it reads */
+	float *laid_by; /* its gradient's memory, in real replicas */
+	float *began;   /* local before the steps that it contains, where the participant keeps a start of its own */
+	uint64_t step;  /* global: the next one */
+	uint64_t next;  /* number of the next sequence that it reads */
 	struct reading reading; /* of a run with leases: what it may read */
 	struct sim_progress progress[SIM_MAX_FRAGMENTS];
 	float *kept[REPLICA_MAX_KEPT];

@@ -65,7 +65,9 @@ static void keep_replica(struct state_scene *s, struct scene_promises *acknowled
 	static const uint8_t bytes[100];
 	struct rv_errtext et = {0};
 	struct state_replica_info info = {.round = s->g.round, .chain = s->g.chain, .payload_bytes = sizeof bytes};
-	if (torture_ok(statestore_write_replica(&s->f->store, &info, bytes, &et), &et))
+	struct state_whole whole = {bytes, sizeof bytes};
+	const struct state_pieces_of payload = state_pieces_of_whole(&whole);
+	if (torture_ok(statestore_write_replica(&s->f->store, &info, &payload, &et), &et))
 		acknowledged->replica_round = s->g.round;
 }
 
@@ -105,6 +107,6 @@ uint64_t state_scene_recover(struct state_scene *s, const struct scene_promises 
 	struct rv_hash full = global_full_hash(&s->g);
 	assert_memory_equal(&full, &s->full[s->g.round], sizeof full);
 	blob_unref(found.reduced);
-	blob_unref(found.replica_file);
+	replica_file_free(found.replica_file);
 	return s->g.round;
 }

@@ -68,7 +68,7 @@ static void run_reading(void *ctx) {
 	assert_memory_equal(&full, &s->full[s->g.round], sizeof full);
 	assert_true(s->g.round == SCENE_ROUNDS || s->f->notice[0] != '\0'); /* less than there is, without a word */
 	blob_unref(found.reduced);
-	blob_unref(found.replica_file);
+	replica_file_free(found.replica_file);
 }
 
 static void reading(void **state) {

@@ -180,7 +180,14 @@ static void test_setting_and_shifting_theta(void **state) {
 	float *local = fixture_copy_theta(f.replica), *to = fixture_copy_theta(f.replica);
 	for (size_t i = 0; i < n; i++)
 		to[i] = from[i] + (float)(i % 7);
-	replica_shift_theta(f.replica, from, to);
+	replica_lay_by(f.replica, from);
+	for (size_t at = 0, k; at < n; at += k) {
+		float laid_by[REPLICA_SHIFT_MAX];
+		k = n - at < REPLICA_SHIFT_MAX ? n - at : REPLICA_SHIFT_MAX;
+		replica_laid_by(f.replica, at, k, laid_by);
+		assert_memory_equal(laid_by, from + at, k * sizeof *from);
+		replica_shift_part(f.replica, at, k, from + at, to + at);
+	}
 	for (size_t i = 0; i < n; i++)
 		assert_true(replica_theta(f.replica)[i] == local[i] + (to[i] - from[i]));
 	replica_set_theta(f.replica, from);

@@ -85,7 +85,9 @@ void state_fixture_save_replica(struct state_fixture *f, uint64_t round) {
 	static const uint8_t bytes[100];
 	struct state_replica_info info = {
 		.round = round, .chain = f->g.chain, .steps_done = 3, .tokens = 30, .payload_bytes = sizeof bytes};
-	RV_ASSERT(statestore_write_replica(&f->store, &info, bytes, NULL) == RV_OK);
+	struct state_whole whole = {bytes, sizeof bytes};
+	const struct state_pieces_of payload = state_pieces_of_whole(&whole);
+	RV_ASSERT(statestore_write_replica(&f->store, &info, &payload, NULL) == RV_OK);
 }
 
 void state_fixture_remove(struct state_fixture *f, enum statestore_file kind, uint64_t round) {

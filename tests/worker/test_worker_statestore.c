@@ -55,7 +55,7 @@ static struct recovered recover_to(struct state_fixture *f, uint64_t round) {
 
 static void release(struct recovered *found) {
 	blob_unref(found->reduced);
-	blob_unref(found->replica_file);
+	replica_file_free(found->replica_file);
 }
 
 static void nothing_there_is_theta0(void **state) {
@@ -339,7 +339,9 @@ static enum rv_err write_replica_to_a_full_disk(struct state_fixture *f, uint64_
 	void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
 	struct rlimit none = {.rlim_cur = 0, .rlim_max = limit.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-	enum rv_err e = statestore_write_replica(&f->store, &info, bytes, NULL);
+	struct state_whole whole = {bytes, sizeof bytes};
+	const struct state_pieces_of payload = state_pieces_of_whole(&whole);
+	enum rv_err e = statestore_write_replica(&f->store, &info, &payload, NULL);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	(void)signal(SIGXFSZ, before);
 	return e;

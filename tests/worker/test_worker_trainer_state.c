@@ -22,23 +22,9 @@ static void theta0_is_installed_again(void **state) {
 						trainer_global(s->t)->cfg.n * sizeof(float));
 }
 
-/* A snapshot in a directory, to be opened again and again: trainer_install takes what it is
- * given. */
-static struct state_file *snapshot_of(const struct scene *s, const struct global_state *g, struct rv_hash *full) {
-	struct statestore store = {.cfg = g->cfg};
-	struct state_file *f = NULL;
-	char path[STATESTORE_PATH_BYTES];
-	snprintf(store.dir, sizeof store.dir, "%s", s->run.dir);
-	assert_int_equal(statestore_write_snapshot(&store, g, full, NULL), RV_OK);
-	statestore_path(&store, STATE_FILE_SNAPSHOT, g->round, path);
-	assert_int_equal(state_file_open(&trainer_global(s->t)->cfg, STATE_KIND_SNAPSHOT, path, &f, NULL), RV_OK);
-	assert_int_equal(statestore_remove(&store, STATE_FILE_SNAPSHOT, g->round, NULL), RV_OK);
-	return f;
-}
-
 static void install(struct scene *s, const struct global_state *g, const struct rv_hash *expect, enum rv_err want) {
 	struct rv_hash full;
-	struct state_file *snapshot = snapshot_of(s, g, &full);
+	struct state_file *snapshot = scene_snapshot(s, g, &full);
 	ask_install(s, g->round, snapshot, expect);
 	wait_for(s, &s->installed, s->installed + 1);
 	assert_int_equal(s->err, want);

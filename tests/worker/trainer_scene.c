@@ -27,7 +27,8 @@ static void answered(void *ctx, const struct trainer_answer *a) {
 		[TRAINER_INSTALL] = &s->installed,    [TRAINER_EVALUATE] = &s->evaluated, [TRAINER_SAVE] = &s->saved,
 		[TRAINER_COPY_SNAPSHOT] = &s->copied, [TRAINER_END] = &s->saved};
 	*counts[a->work] += 1;
-	if (a->work == TRAINER_TRAIN || a->work == TRAINER_ENCODE || a->work == TRAINER_EVALUATE)
+	if (a->work == TRAINER_TRAIN || a->work == TRAINER_ENCODE || a->work == TRAINER_EVALUATE ||
+		a->work == TRAINER_INSTALL)
 		snprintf(s->said, sizeof s->said, "%s", a->text.text);
 	if (a->work == TRAINER_TRAIN) {
 		s->progress = a->progress;
@@ -37,6 +38,7 @@ static void answered(void *ctx, const struct trainer_answer *a) {
 		s->loss = a->loss;
 	if (a->work != TRAINER_SAVE && a->work != TRAINER_END && a->work != TRAINER_COPY_SNAPSHOT)
 		s->err = a->err;
+	s->lost = a->lost;
 	if (!a->has_copy)
 		return;
 	keep_copy(s, a->copy.handle);
@@ -75,13 +77,29 @@ void ask_evaluate(struct scene *s, uint64_t max_tokens, bool last) {
 	trainer_request(s->t, &(struct trainer_request){.work = TRAINER_EVALUATE, .max_tokens = max_tokens, .last = last});
 }
 
+struct state_file *scene_snapshot(const struct scene *s, const struct global_state *g, struct rv_hash *full) {
+	struct statestore store = {.cfg = g->cfg};
+	struct state_file *f = NULL;
+	char path[STATESTORE_PATH_BYTES];
+	snprintf(store.dir, sizeof store.dir, "%s", s->run.dir);
+	assert_int_equal(statestore_write_snapshot(&store, g, full, NULL), RV_OK);
+	statestore_path(&store, STATE_FILE_SNAPSHOT, g->round, path);
+	assert_int_equal(state_file_open(&trainer_global(s->t)->cfg, STATE_KIND_SNAPSHOT, path, &f, NULL), RV_OK);
+	assert_int_equal(statestore_remove(&store, STATE_FILE_SNAPSHOT, g->round, NULL), RV_OK);
+	return f;
+}
+
 /* ---- its life ---- */
 
 void scene_new_trainer(struct scene *s) {
 	const struct trainer_owner owner = {.ctx = s, .wake = wake, .answered = answered};
 	struct dataset_config data = dataset_config_of(&s->run.cfg, s->run.dir);
-	struct trainer_config cfg = {
-		.run = &s->run.cfg, .run_hash = rv_hash_of("run", 3), .shard = 0, .device = "cpu", .threads = 1};
+	struct trainer_config cfg = {.run = &s->run.cfg,
+								 .run_hash = rv_hash_of("run", 3),
+								 .shard = 0,
+								 .device = "cpu",
+								 .threads = 1,
+								 .savings.stream = s->streams};
 	struct rv_errtext et = {0};
 	trainer_free(s->t);
 	s->t = NULL;
@@ -97,7 +115,8 @@ static void nothing(void *ctx, enum rv_err why, const char *text) {
 }
 
 struct trainer_resumed scene_resume(struct scene *s, const struct state_replica_info *info, const struct blob *bytes) {
-	const struct recovered found = {.has_replica = true, .replica = *info, .replica_payload = bytes->data};
+	const struct recovered found = {
+		.has_replica = true, .replica = *info, .replica_payload = byte_source_of(bytes->data)};
 	scene_new_trainer(s);
 	return trainer_resume(s->t, &found, nothing, NULL);
 }

@@ -14,14 +14,16 @@ struct scene {
 	struct fixture_run run; /* its replica is the oracle */
 	struct trainer *t;
 	sem_t finished;
+	bool streams;       /* the next trainer's state is read where it lies (savings.stream) */
 	bool leaves_copies; /* a copy is kept without waiting for the end of its copy */
 	/* Answers. */
 	int trained, encoded, applied, installed, evaluated, saved, copied;
 	struct participant_progress progress; /* of the last TRAIN */
 	bool time_up;
 	enum rv_err err;
+	bool lost; /* of the last answer */
 	double loss;
-	char said[RV_ERRTEXT_BYTES]; /* of the last training, encoding or evaluation */
+	char said[RV_ERRTEXT_BYTES]; /* of the last training, encoding, evaluation or installation */
 	struct trainer_copy *copy;
 	struct state_copy copy_is; /* what the copy holds */
 };
@@ -53,6 +55,8 @@ void ask(struct scene *s, enum trainer_work work); /* SAVE, END, COPY_SNAPSHOT *
 void ask_train(struct scene *s, uint64_t round, uint64_t from, uint64_t steps);
 void ask_encode(struct scene *s, uint64_t round, bool want_replica);
 void ask_install(struct scene *s, uint64_t round, struct state_file *snapshot, const struct rv_hash *expect);
+/* A snapshot in a directory, open and without a name: ask_install takes it over. */
+struct state_file *scene_snapshot(const struct scene *s, const struct global_state *g, struct rv_hash *full);
 void ask_evaluate(struct scene *s, uint64_t max_tokens, bool last);
 /* Until so many answers of that kind (one of the counts above) have come. */
 void wait_for(struct scene *s, const int *count, int n);

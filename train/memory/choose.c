@@ -71,6 +71,16 @@ static bool takes(int wish, int value, bool possible) {
 	return wish == value || (wish == SAVINGS_ANY && possible);
 }
 
+/* Tries copies of the state first: they are not slower. */
+static void try_streams(struct search *s, struct savings with) {
+	for (int stream = 0; stream <= 1; stream++) {
+		with.stream = stream;
+		s->q.savings = with;
+		if (takes(s->wish->stream, stream, !stream || memory_can_stream(&s->q)))
+			try(s, with);
+	}
+}
+
 static bool search_in(struct search *s) {
 	const struct savings_wish *w = s->wish;
 	const bool has_moments8 = inner_registry[s->q.run->inner]->has_moments8;
@@ -81,9 +91,9 @@ static bool search_in(struct search *s) {
 				if (takes(w->recompute, recompute, true) &&
 					takes(w->moments, moments, moments == MOMENTS_FP32 || has_moments8) &&
 					takes(w->offload, offload, !offload || memory_can_offload(&s->q)))
-					try(s, (struct savings){.recompute = (enum recompute)recompute,
-											.moments = (enum moments)moments,
-											.offload = offload});
+					try_streams(s, (struct savings){.recompute = (enum recompute)recompute,
+													.moments = (enum moments)moments,
+													.offload = offload});
 	return s->best_cost < INFINITY;
 }
 
@@ -92,15 +102,24 @@ static struct savings least_of(const struct savings_wish *wish) {
 	return (struct savings){.micro_batch = wish->micro_batch,
 							.recompute = wish->recompute == SAVINGS_ANY ? RECOMPUTE_NONE : wish->recompute,
 							.moments = wish->moments == SAVINGS_ANY ? MOMENTS_FP32 : wish->moments,
-							.offload = wish->offload == 1};
+							.offload = wish->offload == 1,
+							.stream = wish->stream == 1};
 }
 
-/* Savings change the last bits, or more: where there is room without them, none is made, however
- * fast it would be. */
-static bool fits_without(struct search *s) {
-	s->q.savings = least_of(s->wish);
-	s->best = s->q.savings;
+static bool fits_with(struct search *s, struct savings with) {
+	s->q.savings = with;
+	s->best = with;
 	return memory_fit(&s->q, &s->room, NULL) == RV_OK;
+}
+
+/* Other savings than streams change the last bits, or more: where there is room without them, none
+ * is made, however fast it would be. */
+static bool fits_without(struct search *s) {
+	struct savings least = least_of(s->wish);
+	if (fits_with(s, least))
+		return true;
+	least.stream = s->wish->stream != 0;
+	return fits_with(s, least);
 }
 
 bool savings_choose(const struct memory_request *q, const struct savings_wish *wish, const struct memory_room *room,
@@ -120,8 +139,8 @@ void savings_text(const struct savings *s, char *out, size_t cap) {
 		(void)snprintf(recompute, sizeof recompute, " --recompute %s", recompute_name(s->recompute));
 	if (s->micro_batch > 0)
 		(void)snprintf(micro, sizeof micro, " --micro-batch %d", s->micro_batch);
-	char all[128];
-	(void)snprintf(all, sizeof all, "%s%s%s%s", recompute, micro, s->moments == MOMENTS_INT8 ? " --moments int8" : "",
-				   s->offload ? " --offload yes" : "");
+	char all[SAVINGS_TEXT_BYTES];
+	(void)snprintf(all, sizeof all, "%s%s%s%s%s", recompute, micro, s->moments == MOMENTS_INT8 ? " --moments int8" : "",
+				   s->offload ? " --offload yes" : "", s->stream ? " --stream-state yes" : "");
 	(void)snprintf(out, cap, "%s", all[0] ? all + 1 : "");
 }

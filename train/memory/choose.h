@@ -10,14 +10,16 @@ struct savings_wish {
 	int recompute;   /* enum recompute; SAVINGS_ANY */
 	int moments;     /* enum moments; SAVINGS_ANY */
 	int offload;     /* bool; SAVINGS_ANY */
+	int stream;      /* the same */
 };
 enum { SAVINGS_ANY = -1 };
 /* A wish that leaves everything open. */
 #define SAVINGS_WISH_ANY                                                                                               \
-	((struct savings_wish){.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY, .offload = SAVINGS_ANY})
+	((struct savings_wish){                                                                                            \
+		.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY, .offload = SAVINGS_ANY, .stream = SAVINGS_ANY})
 
-/* Chooses no savings if training fits the room without swap and without them: they change the last
- * bits of results. Otherwise chooses those with the fastest step (memory_cost) whose plan fits
+/* Chooses no savings if training fits the room without swap and without them, or `stream` alone:
+ * the others change the last bits of results. Otherwise chooses those with the fastest step (memory_cost) whose plan fits
  * without swap, or if none does, with it; ignores q->savings. Moments of 8 bits train a little
  * differently, so they are taken only where that is 5 % faster. Returns false if nothing fits: *out
  * is then what the person asked for, and nothing else. */

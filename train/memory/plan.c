@@ -124,6 +124,10 @@ bool memory_can_offload(const struct memory_request *q) {
 		   !inner_registry[q->run->inner]->whole_matrices;
 }
 
+bool memory_can_stream(const struct memory_request *q) {
+	return q->role == MEMORY_WORKER && (is_host(q->device) || (q->savings.offload && memory_can_offload(q)));
+}
+
 /* Plans weights, gradients and moments of k parts, which are in `replicas`. */
 static void plan_vectors(const struct plan_input *in, enum dtype act, int replicas, int k, struct memory_plan *p) {
 	const bool forward = in->q->role == MEMORY_FORWARD;
@@ -188,9 +192,7 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 					  (merkle_nodes(g.chunks.n_chunks) + 2 * (size_t)g.chunks.n_chunks) * sizeof(struct rv_hash);
 		bool encodings = run_config_overlap(q->run) > 0 || q->run->error_feedback > 0;
 		const size_t replicas = encodings ? 2 : 1; /* copies for a snapshot and the next encoding */
-		p->copies = state + saved * replicas;
-		if (q->run->late == RUN_LATE_KEEP)
-			p->copies += vectors(in, 1);
+		p->copies = q->savings.stream && memory_can_stream(q) ? 0 : state + saved * replicas;
 		if (run_config_is_scored(q->run)) /* another one's and its own, and theta after a step each way */
 			p->audit = 2 * global_max_sent_bytes(&g) + vectors(in, 2);
 	}

@@ -45,7 +45,7 @@ struct memory_plan {
 	size_t parameters, gradients, moments, activations; /* moments: with muon's scratch, prox-mu's anchor */
 	size_t outer;                                       /* theta and the outer optimizer's states */
 	size_t exchange;                                    /* encoded outer gradients: own, received, reduced */
-	size_t copies;           /* held while a state is written to disk, or inner progress is kept over an outer step */
+	size_t copies;                                      /* held while a state is written to disk */
 	size_t audit;            /* contributions that are scored, and the weights that they move */
 	size_t cache;            /* keys and values */
 	size_t workspace;        /* backends' memory besides vectors, as step_memory counts */
@@ -60,6 +60,9 @@ struct memory_plan {
 /* Returns true if savings.offload changes something: one GPU, products in bf16, an optimizer
  * without products. */
 bool memory_can_offload(const struct memory_request *q);
+/* Returns true if savings.stream changes something: a worker whose weights and moments are in the
+ * host's memory. */
+bool memory_can_stream(const struct memory_request *q);
 /* Computes the plan. Returns RV_E_NOTFOUND (no such family, codec or outer optimizer), RV_E_RANGE
  * (an impossible shape) or RV_E_NOMEM. */
 enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan *out, struct rv_errtext *et);

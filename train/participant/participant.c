@@ -135,12 +135,24 @@ void participant_mix(struct participant *p, struct global_state *g, uint64_t rou
 	}
 }
 
+/* Moves theta_local, and a start of its own, as theta moved. `before`: participant_adopt. */
+static void shift(struct participant *p, const struct global_state *g, const float *before) {
+	float laid_by[REPLICA_SHIFT_MAX];
+	for (size_t at = 0, n; at < g->cfg.n; at += n) {
+		n = g->cfg.n - at < REPLICA_SHIFT_MAX ? g->cfg.n - at : REPLICA_SHIFT_MAX;
+		const float *from = before ? before + at : laid_by;
+		if (!before)
+			p->ops->laid_by(p->replica, at, n, laid_by);
+		p->ops->shift(p->replica, at, n, from, g->theta + at);
+		if (!RV_BUG("leave-the-start"))
+			eager_shift(&p->eager, at, n, from, g->theta + at);
+	}
+}
+
 static void follow_theta(struct participant *p, struct global_state *g, const float *before,
 						 enum participant_adopt how) {
 	if (how == PARTICIPANT_KEEP) {
-		p->ops->shift(p->replica, before, g->theta);
-		if (!RV_BUG("leave-the-start"))
-			eager_shift(&p->eager, &g->cfg, before, g->theta);
+		shift(p, g, before);
 	} else if (how == PARTICIPANT_ADOPT && !eager_is_on(&p->eager)) {
 		participant_mix(p, g, p->round);
 	} else {
@@ -209,22 +221,16 @@ static enum rv_err check_digest(const struct participant *p, const struct global
 enum rv_err participant_apply(struct participant *p, struct global_state *g, const uint8_t *reduced,
 							  const struct rv_hash *digest, enum participant_adopt how, bool *begins,
 							  struct rv_errtext *et) {
-	const size_t bytes = g->cfg.n * sizeof(float);
-	const bool keep = how == PARTICIPANT_KEEP;
 	RV_ASSERT(g->round == p->round);
 	RV_TRY(check_digest(p, g, reduced, digest, et));
-	float *before = keep ? malloc(bytes) : NULL;
-	if (keep && !before)
-		return rv_fail(et, RV_E_NOMEM, "no memory to keep inner progress (%zu bytes)", bytes);
-	if (before)
-		memcpy(before, g->theta, bytes);
 	p->ops->settle(p->replica);
+	if (how == PARTICIPANT_KEEP)
+		p->ops->lay_by(p->replica, g->theta);
 	const enum rv_err e = p->ops->apply(&p->device, p->replica, g, reduced, digest, et);
 	if (e == RV_OK && (how == PARTICIPANT_ADOPT || RV_BUG("commit-what-was-given-up")))
 		participant_commit(p, g);
 	if (e == RV_OK)
-		*begins = participant_adopt(p, g, before, how);
-	free(before);
+		*begins = participant_adopt(p, g, NULL, how);
 	return e;
 }
 

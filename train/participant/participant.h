@@ -40,7 +40,9 @@ struct participant_ops {
 	const float *(*theta)(struct replica *r);
 	void (*set_part)(struct replica *r, size_t at, size_t n, const float *values);
 	void (*get_part)(struct replica *r, size_t at, size_t n, float *values);
-	void (*shift)(struct replica *r, const float *from, const float *to);
+	void (*shift)(struct replica *r, size_t at, size_t n, const float *from, const float *to);
+	void (*lay_by)(struct replica *r, const float *values);
+	void (*laid_by)(struct replica *r, size_t at, size_t n, float *values);
 	void (*set_anchor)(struct replica *r, const float *theta);
 	void (*set_step)(struct replica *r, uint64_t global_step);
 	enum rv_err (*step)(struct replica *r, struct step_stats *out, struct rv_errtext *et);
@@ -131,12 +133,12 @@ enum participant_adopt {
 	PARTICIPANT_DISCARD /* it is not: theta_local becomes theta; steps ahead are lost, too */
 };
 /* Moves theta_local and p->round on after the outer step of p->round. `g`: the state after it;
- * `before` (n): theta before it (only read for KEEP). Returns true if a new contribution begins,
+ * `before` (n): theta before it, NULL: laid by in the replica (only read for KEEP). Returns true if a new contribution begins,
  * false if the one under way goes on. */
 bool participant_adopt(struct participant *p, struct global_state *g, const float *before, enum participant_adopt how);
 /* Makes the outer step of p->round on *g, which no other participant uses, commits (ADOPT) and
  * adopts it. `digest`: the committed one. RV_E_CORRUPT: `reduced` has another digest, or
- * global_apply refuses it; RV_E_NOMEM. Nothing has changed then. *begins: what participant_adopt
+ * global_apply refuses it. Nothing has changed then. *begins: what participant_adopt
  * returns. */
 enum rv_err participant_apply(struct participant *p, struct global_state *g, const uint8_t *reduced,
 							  const struct rv_hash *digest, enum participant_adopt how, bool *begins,

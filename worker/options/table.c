@@ -111,6 +111,10 @@ const struct rv_option worker_options_table[] = {
 	 "With a GPU: weights in fp32 and moments in the computer's memory, where its processors make the optimizer's "
 	 "steps; 6 bytes per parameter stay on the card. auto: where memory needs it.",
 	 "Computing"},
+	{"stream-state", RV_OPT_CHOICE, FIELD(stream_state), 0, "auto", 0, 0, "auto|" STREAM_NAMES,
+	 "Writes its state to the disk from where it lies, without a copy in memory; training waits for the disk before it "
+	 "changes what is not written yet. auto: where memory needs it.",
+	 "Computing"},
 	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Computing"),
 	INT_OPT("eval-every", eval_every, EVAL_EVERY_DEFAULT, EVAL_EVERY_CHOSEN, 1000000, "Computing",
 			"Rounds between measurements of the held-out loss, by the first participant; it also measures at the end. "

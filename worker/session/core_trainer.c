@@ -91,6 +91,10 @@ static void installed(struct session_core *c, int64_t now_us, const struct train
 		c->ops.links.forget_all(c->ops.ctx);
 		c->ops.links.means_forget(c->ops.ctx);
 	}
+	if (a->lost && !c->lacks_state) {
+		session_core_fail(c, a->err, a->text.text);
+		return;
+	}
 	session_post_installed(c, now_us, a->round, ok);
 	round_on_fetched(c->round, now_us, ROUND_FETCH_SNAPSHOT, a->round, ok);
 	RV_ASSERT(!ok || c->phase >= SESSION_SAVING || round_round(c->round) == a->round);

@@ -27,8 +27,8 @@ static enum rv_err forget(const struct statestore *store, const struct store_job
 
 static enum rv_err write_replica(const struct statestore *store, const struct store_job *j, struct rv_errtext *et) {
 	struct trainer_copy *shot = j->copy.handle;
-	replica_seal(shot->replica_bytes->data, shot->replica_bytes->bytes);
-	return statestore_write_replica(store, &shot->replica, shot->replica_bytes->data, et);
+	const struct state_pieces_of payload = trainer_copy_replica(shot);
+	return statestore_write_replica(store, &shot->replica, &payload, et);
 }
 
 static enum rv_err prune(const struct statestore *store, const struct store_job *j, struct rv_errtext *et) {
@@ -110,6 +110,8 @@ static void run(struct job *job) {
 		enum rv_err e = carry_out(p->s, &p->store, &et);
 		store_job_did(&p->s->store_thread, &p->store, e, &et);
 	}
+	if (p->store.kind == STORE_COPY && p->store.copy.handle)
+		trainer_copy_read(p->store.copy.handle);
 }
 
 /* ---- on the event loop ---- */

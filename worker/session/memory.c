@@ -32,7 +32,8 @@ static struct savings_wish wish_of(const struct worker_options *o) {
 	return (struct savings_wish){.micro_batch = (int)o->micro_batch,
 								 .recompute = o->recompute - 1,
 								 .moments = o->moments - 1,
-								 .offload = o->offload - 1};
+								 .offload = o->offload - 1,
+								 .stream = o->stream_state - 1};
 }
 
 void session_choose_savings_within(const struct session *s, const struct device_choice *device,
@@ -50,6 +51,11 @@ void session_choose_savings(const struct session *s, struct trainer_config *c) {
 	session_choose_savings_within(s, &device, &room, c);
 }
 
+static bool is_stream_alone(const struct savings *s) {
+	return s->stream && !s->offload && s->micro_batch == 0 && s->recompute == RECOMPUTE_NONE &&
+		   s->moments == MOMENTS_FP32;
+}
+
 /* Logs savings that the worker chose by itself. */
 static void log_savings(const struct session *s, const struct trainer_config *c, const struct device_choice *device) {
 	const struct worker_options *o = s->opt;
@@ -60,9 +66,18 @@ static void log_savings(const struct session *s, const struct trainer_config *c,
 	chosen.recompute = o->recompute ? RECOMPUTE_NONE : chosen.recompute;
 	chosen.moments = o->moments ? MOMENTS_FP32 : chosen.moments;
 	chosen.offload = !o->offload && chosen.offload;
+	chosen.stream = !o->stream_state && chosen.stream;
 	savings_text(&chosen, text, sizeof text);
 	if (!text[0])
 		return;
+	if (is_stream_alone(&chosen)) {
+		rv_event(
+			s->events, RV_INFO, "savings", RV_FIELDS(rv_field_str("options", text), rv_field_double("slower", 0)),
+			"there is too little memory for copies of the state on its way to the disk; chosen: %s. Training waits "
+			"where the disk is slow; results are the same",
+			text);
+		return;
+	}
 	const double slower = memory_cost(&request, s->memory.n_params);
 	rv_event(s->events, RV_INFO, "savings", RV_FIELDS(rv_field_str("options", text), rv_field_double("slower", slower)),
 			 "there is too little memory to train without savings; chosen: %s. A step takes about %.0f %% longer, by a "

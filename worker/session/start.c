@@ -231,7 +231,7 @@ static enum rv_err recover(struct session *s, uint64_t boot, struct recovered *f
 	RV_TRY(mean_residual_init(&s->mean_residual, &s->member.config, &g->cfg, et));
 	statestore_recover_means(&s->store, g->round, &s->mean_residual);
 	struct trainer_resumed resumed = trainer_resume(s->trainer, found, on_damage, s);
-	blob_unref(found->replica_file); /* as large as the replica, and what follows takes memory */
+	replica_file_free(found->replica_file);
 	found->replica_file = NULL;
 	log_recovered(s, found, resumed);
 	log_lost_share(s, resumed);
@@ -365,7 +365,7 @@ enum rv_err session_bring_up(struct session *s, struct rv_errtext *et) {
 	struct recovered found = {0};
 	enum rv_err e = bring_up(s, &found, et);
 	blob_unref(found.reduced);
-	blob_unref(found.replica_file);
+	replica_file_free(found.replica_file);
 	RV_TRY(e);
 	trainer_reserve_copies(s->trainer);
 	http_client_set_unacknowledged(s->http, run_silence_of(&s->member.config).coordinator);

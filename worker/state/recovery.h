@@ -10,6 +10,7 @@
 
 #include "worker/state/blob.h"
 #include "worker/state/checkpoint_index.h"
+#include "worker/state/replica_file.h"
 #include "worker/state/state_format.h"
 
 /* Whether the state that recovery gets is theta0 of the run. */
@@ -37,15 +38,16 @@ struct recovered {
 	struct rv_hash full_hash;
 	bool has_replica;
 	struct state_replica_info replica;
-	struct blob *replica_file;      /* has_replica: one reference */
-	const uint8_t *replica_payload; /* in it */
+	struct replica_file *replica_file;  /* has_replica: the payload borrows it; NULL: it does not */
+	struct byte_source replica_payload; /* has_replica: replica.payload_bytes, not checked */
 };
 
 /* The directory, as recovery needs it. set_aside() gets every refused file, except the replica,
  * which load_replica() sets aside itself. */
 struct recovery_files {
 	void *ctx;
-	/* Checks the whole snapshot, then fills *g and *full_hash; a fault leaves *g unchanged. */
+	/* Checks the whole snapshot, then fills *g and *full_hash. A fault leaves *g unchanged, or makes
+	 * theta0 lacked (recovery_config). */
 	enum rv_err (*load_snapshot)(void *ctx, uint64_t round, struct global_state *g, struct rv_hash *full_hash,
 								 struct rv_errtext *et);
 	/* Reads a log entry. *reduced: one reference, which the caller drops. */
@@ -60,7 +62,7 @@ struct recovery_files {
 };
 
 struct recovery_config {
-	enum statestore_theta0 theta0;
+	enum statestore_theta0 theta0; /* load_snapshot() may change it */
 	struct checkpoint_schedule schedule;
 };
 

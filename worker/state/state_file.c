@@ -254,40 +254,33 @@ static enum rv_err read_piece(struct state_file *f, uint32_t i, void *out, struc
 
 /* ---- all of it ---- */
 
-enum rv_err state_file_verify(struct state_file *f, struct rv_errtext *et) {
+enum rv_err state_file_each(struct state_file *f, state_piece_fn *fn, void *ctx, struct rv_errtext *et) {
 	uint8_t *piece = malloc(STATE_PIECE_MAX_BYTES);
 	enum rv_err e = piece ? RV_OK : no_memory(et);
-	for (uint32_t i = 0; e == RV_OK && i < f->n_pieces; i++)
+	for (uint32_t i = 0; e == RV_OK && i < f->n_pieces; i++) {
+		size_t bytes;
+		(void)state_piece_at(f->cfg, f->id.kind, f->id.round, i, &bytes);
 		e = read_piece(f, i, piece, et);
+		if (e == RV_OK && fn)
+			e = fn(ctx, i, piece, bytes, et);
+	}
 	free(piece);
 	return e;
 }
 
-static enum rv_err load_pieces(struct state_file *f, struct global_state *into, struct rv_errtext *et) {
+enum rv_err state_file_verify(struct state_file *f, struct rv_errtext *et) {
+	return state_file_each(f, NULL, NULL, et);
+}
+
+enum rv_err state_file_load_snapshot(struct state_file *f, struct global_state *into, struct rv_errtext *et) {
+	RV_ASSERT(f->id.kind == STATE_KIND_SNAPSHOT && into->cfg.n == f->cfg->n && !rv_hash_is_zero(&f->id.chain));
 	for (uint32_t i = 0; i < f->n_pieces; i++) {
 		size_t n;
 		float *piece = (float *)(uintptr_t)global_piece(into, i, &n); /* *into is ours to change */
 		RV_TRY(read_piece(f, i, piece, et));
 	}
-	return RV_OK;
-}
-
-/* Into memory of its own, which takes the place of the old when all of it is there: a disk may fail
- * in the middle. */
-enum rv_err state_file_load_snapshot(struct state_file *f, struct global_state *into, struct rv_errtext *et) {
-	RV_ASSERT(f->id.kind == STATE_KIND_SNAPSHOT && into->cfg.n == f->cfg->n);
-	struct global_state fresh;
-	RV_TRY(global_init(&fresh, &into->cfg, into->theta, et));
-	enum rv_err e = load_pieces(f, &fresh, et);
-	if (e != RV_OK) {
-		global_release(&fresh);
-		return e;
-	}
-	RV_ASSERT(!rv_hash_is_zero(&f->id.chain));
-	fresh.round = f->id.round;
-	fresh.chain = f->id.chain;
-	global_release(into);
-	*into = fresh;
+	into->round = f->id.round;
+	into->chain = f->id.chain;
 	return RV_OK;
 }
 

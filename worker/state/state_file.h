@@ -39,9 +39,12 @@ enum rv_err state_file_read_stored(struct state_file *f, uint32_t i, void *out, 
 
 /* Checks every piece (about 1 GB/s). RV_E_CORRUPT, RV_E_IO, RV_E_NOMEM. */
 enum rv_err state_file_verify(struct state_file *f, struct rv_errtext *et);
-/* Loads a snapshot into *into (same configuration): theta, states, round, chain. *into gets new
- * memory; a fault leaves it unchanged. RV_E_NOMEM if there is no memory for both; RV_E_CORRUPT,
- * RV_E_IO. */
+/* The same, with each piece of it; ends at the first fault of fn. NULL: none. */
+typedef enum rv_err state_piece_fn(void *ctx, uint32_t i, const void *piece, size_t bytes, struct rv_errtext *et);
+enum rv_err state_file_each(struct state_file *f, state_piece_fn *fn, void *ctx, struct rv_errtext *et);
+/* Loads a snapshot over *into (same configuration): theta, states, round, chain. Verify it before:
+ * a fault leaves theta and states that are neither the old ones nor the new ones, and round and
+ * chain as they were. RV_E_CORRUPT, RV_E_IO. */
 enum rv_err state_file_load_snapshot(struct state_file *f, struct global_state *into, struct rv_errtext *et);
 /* Loads and checks the reduced bytes of a log entry. *payload: one reference. RV_E_CORRUPT,
  * RV_E_IO, RV_E_NOMEM. */

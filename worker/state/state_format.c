@@ -202,18 +202,6 @@ enum rv_err state_replica_header_load(const struct global_config *c, const uint8
 	return RV_OK;
 }
 
-enum rv_err state_replica_load(const struct global_config *c, const uint8_t *file, size_t n,
-							   struct state_replica_info *info, const uint8_t **payload, struct rv_errtext *et) {
-	if (n < STATE_HEADER_BYTES)
-		return rv_fail(et, RV_E_CORRUPT, "%zu bytes: cut short", n);
-	RV_TRY(state_replica_header_load(c, file, info, et));
-	if (n - STATE_HEADER_BYTES != info->payload_bytes)
-		return rv_fail(et, RV_E_CORRUPT, "%zu bytes, must be %llu: cut short, or something follows", n,
-					   (unsigned long long)info->payload_bytes + STATE_HEADER_BYTES);
-	*payload = file + STATE_HEADER_BYTES;
-	return RV_OK;
-}
-
 /* ---- means ---- */
 
 void state_means_header(const struct global_config *c, uint64_t round, const uint8_t *payload, size_t n,

@@ -75,11 +75,6 @@ void state_replica_header(const struct global_config *c, const struct state_repl
 /* Reads the header alone. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
 enum rv_err state_replica_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 									  struct state_replica_info *info, struct rv_errtext *et);
-/* Reads the header of a replica file; *payload (info->payload_bytes) borrows from `file`, and
- * replica_load() checks it. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
-enum rv_err state_replica_load(const struct global_config *c, const uint8_t *file, size_t n,
-							   struct state_replica_info *info, const uint8_t **payload, struct rv_errtext *et);
-
 /* Writes the header of a file of what encoding the means of `round` left, whose payload (n bytes)
  * it hashes. */
 void state_means_header(const struct global_config *c, uint64_t round, const uint8_t *payload, size_t n,

@@ -193,20 +193,34 @@ enum rv_err statestore_write_log(const struct statestore *s, struct state_log_in
 	return e;
 }
 
+static const void *next_of_whole(void *ctx, size_t *n) {
+	struct state_whole *w = ctx;
+	*n = w->n;
+	w->n = 0;
+	return *n > 0 ? w->bytes : NULL;
+}
+
+struct state_pieces_of state_pieces_of_whole(struct state_whole *w) {
+	return (struct state_pieces_of){w, next_of_whole};
+}
+
 static enum rv_err write_replica(const struct statestore *s, const struct state_replica_info *info,
-								 const uint8_t *payload, struct rv_errtext *et) {
+								 const struct state_pieces_of *payload, struct rv_errtext *et) {
 	struct rv_file_writer w;
 	uint8_t header[STATE_HEADER_BYTES];
+	const void *piece;
+	uint64_t written = 0;
 	state_replica_header(&s->cfg, info, header);
 	RV_TRY(begin(s, STATE_FILE_REPLICA, 0, &w, et));
 	enum rv_err e = rv_file_writer_write(&w, header, sizeof header, et);
-	if (e == RV_OK)
-		e = rv_file_writer_write(&w, payload, info->payload_bytes, et);
+	for (size_t n = 0; e == RV_OK && (piece = payload->next(payload->ctx, &n)) != NULL; written += n)
+		e = rv_file_writer_write(&w, piece, n, et);
+	RV_ASSERT(e != RV_OK || written == info->payload_bytes);
 	return rv_file_writer_end(&w, e, et);
 }
 
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
-									 const uint8_t *payload, struct rv_errtext *et) {
+									 const struct state_pieces_of *payload, struct rv_errtext *et) {
 	struct state_replica_info old;
 	enum rv_err e = write_replica(s, info, payload, et);
 	if (e != RV_OK && statestore_replica_header(s, &old, NULL) == RV_OK && old.round > info->round)
@@ -237,40 +251,9 @@ enum rv_err statestore_open(const struct statestore *s, enum state_kind kind, ui
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
 }
 
-/* All of the file, whose header states how long it is: what its header does not account for is not
- * read. */
-static enum rv_err load_replica(const struct statestore *s, const char *path, struct blob **out,
-								struct rv_errtext *et) {
-	struct state_replica_info info;
-	uint8_t *bytes;
-	size_t n;
-	RV_TRY(statestore_replica_header(s, &info, et));
-	if (info.payload_bytes > SIZE_MAX / 2)
-		return rv_fail(et, RV_E_CORRUPT, "its header says %" PRIu64 " bytes", info.payload_bytes);
-	enum rv_err e = rv_file_read(path, STATE_HEADER_BYTES + (size_t)info.payload_bytes, &bytes, &n, et);
-	if (e != RV_OK)
-		return e == RV_E_RANGE
-				   ? rv_fail(et, RV_E_CORRUPT, "something follows its %" PRIu64 " bytes", info.payload_bytes)
-				   : e;
-	*out = blob_new(n);
-	if (*out)
-		memcpy((*out)->data, bytes, n);
-	free(bytes);
-	return *out ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for its %zu bytes", n);
-}
-
-enum rv_err statestore_read_replica(const struct statestore *s, struct state_replica_info *info, struct blob **file,
-									const uint8_t **payload, struct rv_errtext *et) {
+enum rv_err statestore_open_replica(const struct statestore *s, struct replica_file **out, struct rv_errtext *et) {
 	char path[STATESTORE_PATH_BYTES];
-	struct blob *b = NULL;
 	statestore_path(s, STATE_FILE_REPLICA, 0, path);
-	enum rv_err e = load_replica(s, path, &b, et);
-	if (e == RV_OK)
-		e = state_replica_load(&s->cfg, b->data, b->bytes, info, payload, et);
-	if (e != RV_OK) {
-		blob_unref(b);
-		return rv_fail_context(et, e, "%s", path);
-	}
-	*file = b;
-	return RV_OK;
+	const enum rv_err e = replica_file_open(&s->cfg, path, out, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
 }

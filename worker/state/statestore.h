@@ -17,6 +17,7 @@
 #include "worker/state/checkpoint_goes.h"
 #include "worker/state/means_recovery.h"
 #include "worker/state/recovery.h"
+#include "worker/state/replica_file.h"
 #include "worker/state/state_file.h"
 #include "worker/state/state_format.h"
 
@@ -51,10 +52,21 @@ enum rv_err statestore_probe(const struct statestore *s, struct rv_errtext *et);
 /* Writes a log entry. info->digest is filled whatever is returned. */
 enum rv_err statestore_write_log(const struct statestore *s, struct state_log_info *info, const uint8_t *payload,
 								 struct rv_errtext *et);
-/* Writes the replica. If that fails, the old file stays, unless it is of a later round: that one
- * was taken back and would seem to prove later votes. */
+/* Bytes that are written one piece after the other. */
+struct state_pieces_of {
+	void *ctx;
+	const void *(*next)(void *ctx, size_t *n); /* *n bytes, until the next call; NULL: no more */
+};
+struct state_whole {
+	const void *bytes;
+	size_t n; /* 0: they were taken */
+};
+/* Returns bytes in memory as one piece. */
+struct state_pieces_of state_pieces_of_whole(struct state_whole *w);
+/* Writes the replica, info->payload_bytes. If that fails, the old file stays, unless it is of a
+ * later round: that one was taken back and would seem to prove later votes. */
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
-									 const uint8_t *payload, struct rv_errtext *et);
+									 const struct state_pieces_of *payload, struct rv_errtext *et);
 
 /* Writes what encoding the means of an attempt at `round` left: `payload`, mean_residual_save(). */
 enum rv_err statestore_write_means(const struct statestore *s, uint64_t round, const uint8_t *payload, size_t n,
@@ -73,10 +85,8 @@ enum rv_err statestore_remove(const struct statestore *s, enum statestore_file k
  * text names the file. */
 enum rv_err statestore_open(const struct statestore *s, enum state_kind kind, uint64_t round, struct state_file **out,
 							struct rv_errtext *et);
-/* Reads the replica. *file: one reference, from which *payload borrows. RV_E_NOTFOUND,
- * RV_E_CORRUPT, RV_E_UNSUPPORTED, RV_E_IO, RV_E_NOMEM. */
-enum rv_err statestore_read_replica(const struct statestore *s, struct state_replica_info *info, struct blob **file,
-									const uint8_t **payload, struct rv_errtext *et);
+/* Opens the replica. The faults of replica_file_open(); the text names the file. */
+enum rv_err statestore_open_replica(const struct statestore *s, struct replica_file **out, struct rv_errtext *et);
 /* Lists the files by names and headers. Needs no lock: files that vanish meanwhile are left out.
  * RV_E_IO: the directory cannot be read. */
 enum rv_err statestore_scan(const struct statestore *s, struct checkpoint_index *out, struct rv_errtext *et);

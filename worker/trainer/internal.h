@@ -7,6 +7,7 @@
 #include "train/device_set.h"
 #include "train/participant/participant.h"
 #include "worker/trainer/copier.h"
+#include "worker/trainer/live.h"
 #include "worker/trainer/trainer.h"
 
 #include <pthread.h>
@@ -35,6 +36,8 @@ struct trainer {
 	struct global_state global;
 	struct request requests[TRAINER_MAX_REQUESTS]; /* the event loop's */
 	struct copier *copier;
+	struct live_state live;
+	bool streams; /* savings.stream */
 	/* The last copies: their memory is reused once no other reference is left. */
 	struct blob *spare_replica, *spare_snapshot;
 
@@ -52,8 +55,18 @@ void trainer_work(struct request *rq);
 /* Copies the participant's counts to t->progress; a new round's sums begin. `begins`: a new
  * contribution begins too. */
 void trainer_show_round(struct trainer *t, bool begins);
-/* Waits until the state is no longer being copied and may be changed. `trainer`: a struct
- * trainer. */
+/* Adds the time since then to `sum` of t->progress. */
+void trainer_count_time(struct trainer *t, int64_t *sum, int64_t since_us);
+
+/* ---- copies.c: on the trainer thread ---- */
+
+/* Puts the state as it is now into the answer. */
+void trainer_take_copy(struct request *rq, bool snapshot, bool replica);
+/* Returns true if it is read where it lies. */
+bool trainer_streams(struct trainer *t);
+/* Wait until the replica, or the shared state, is no longer being copied or read and may be
+ * changed. `trainer`: a struct trainer. */
 void trainer_settle(void *trainer);
+void trainer_settle_shared(struct trainer *t);
 
 #endif

@@ -62,6 +62,7 @@ struct trainer_answer {
 	struct rv_hash chain;                 /* APPLY: of the shared state after it */
 	double loss;                          /* EVALUATE */
 	bool last;
+	bool lost; /* INSTALL, not RV_OK: the shared state is neither the old nor the new one */
 	/* ENCODE (if wanted), APPLY, SAVE, END, COPY_SNAPSHOT: passes to the owner. SAVE, END: without
 	 * the replica if steps ahead are in theta_local: the copy made at the encoding is the one to
 	 * save. */

@@ -62,10 +62,12 @@ enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_o
 	}
 	t->run = *cfg->run;
 	t->data = cfg->data;
+	t->streams = cfg->savings.stream;
 	t->owner = *owner;
 	t->progress.loss = t->progress.lr = t->progress.grad_norm = NAN;
 	t->progress.last_round_loss = NAN;
 	pthread_mutex_init(&t->lock, NULL);
+	live_init(&t->live);
 	enum rv_err e = build(t, cfg, et);
 	if (e != RV_OK) {
 		trainer_free(t);
@@ -76,6 +78,8 @@ enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_o
 }
 
 void trainer_reserve_copies(struct trainer *t) {
+	if (trainer_streams(t))
+		return;
 	t->spare_replica = touched(replica_state_bytes(t->replica));
 	t->spare_snapshot = touched(state_payload_bytes(&t->global.cfg, STATE_KIND_SNAPSHOT, 0));
 }
@@ -85,8 +89,10 @@ void trainer_free(struct trainer *t) {
 		return;
 	atomic_store(&t->stop, true);
 	atomic_store(&t->ending, true);
+	live_end(&t->live);
 	jobs_free(t->jobs);
 	copier_free(t->copier);
+	live_release(&t->live);
 	blob_unref(t->spare_replica);
 	blob_unref(t->spare_snapshot);
 	participant_release(&t->participant);
@@ -97,24 +103,6 @@ void trainer_free(struct trainer *t) {
 	device_set_close(&t->devices);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
-}
-
-void trainer_copy_wait(struct trainer_copy *s) {
-	pthread_mutex_lock(&s->lock);
-	while (!s->copied)
-		pthread_cond_wait(&s->is_copied, &s->lock);
-	pthread_mutex_unlock(&s->lock);
-}
-
-void trainer_copy_free(struct trainer_copy *s) {
-	if (!s)
-		return;
-	trainer_copy_wait(s);
-	pthread_mutex_destroy(&s->lock);
-	pthread_cond_destroy(&s->is_copied);
-	blob_unref(s->snapshot_bytes);
-	blob_unref(s->replica_bytes);
-	free(s);
 }
 
 /* ---- resuming ---- */
@@ -133,7 +121,8 @@ struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered 
 	struct rv_errtext et = {0};
 	const struct state_replica_info *info = &found->replica;
 	const bool wanted = found->has_replica && !is_later_than_begin(found, t->global.round);
-	const bool loaded = wanted && replica_load(t->replica, found->replica_payload, info->payload_bytes, &et) == RV_OK;
+	const bool loaded =
+		wanted && replica_load_from(t->replica, &found->replica_payload, info->payload_bytes, &et) == RV_OK;
 	if (wanted && !loaded)
 		notice(ctx, RV_E_CORRUPT, et.text);
 	bool exact = loaded && info->round == t->global.round && rv_hash_equal(&info->chain, &t->global.chain) &&

@@ -12,6 +12,7 @@
 #include "outer/global.h"
 #include "train/replica.h"
 #include "worker/state/statestore.h"
+#include "worker/trainer/live.h"
 #include "worker/trainer/request.h"
 
 #include <pthread.h>
@@ -31,19 +32,28 @@ struct trainer_config {
 	const float *initial_theta; /* (n), copied; NULL: theta0 is drawn from the run's seed */
 };
 
-/* The handle of an answer's state_copy: copies taken at a round boundary, for the storage thread,
- * which frees them with trainer_copy_free. They are not complete when handed over: call
- * trainer_copy_wait before reading the bytes, on any thread. */
+/* The handle of an answer's state_copy: the state at a round boundary, for the storage thread,
+ * which frees it with trainer_copy_free, before the trainer. Copies are not complete when handed
+ * over: call trainer_copy_wait before reading the bytes, on any thread. With savings.stream they are
+ * the state itself: training waits, before it changes what is not read yet. */
 struct trainer_copy {
 	pthread_mutex_t lock;
 	pthread_cond_t is_copied;
 	bool copied;                  /* under lock */
-	struct global_state snapshot; /* a view of snapshot_bytes; without scratch */
+	struct global_state snapshot; /* a view of snapshot_bytes, or of the shared state; without scratch */
 	struct blob *snapshot_bytes;  /* NULL: none */
 	struct state_replica_info replica;
 	struct blob *replica_bytes; /* still to be sealed (replica_seal). NULL: none */
+	struct state_whole whole;
+	struct live_state *live; /* what is held of it; NULL: nothing */
+	bool holds[LIVE_PARTS];
+	struct replica_stream stream; /* holds[LIVE_REPLICA] */
 };
 void trainer_copy_wait(struct trainer_copy *s);
+/* Returns the replica's bytes, sealed; once. */
+struct state_pieces_of trainer_copy_replica(struct trainer_copy *s);
+/* Notes that nothing of it will be read any more: training need not wait. */
+void trainer_copy_read(struct trainer_copy *s);
 void trainer_copy_free(struct trainer_copy *s); /* waits first; `s` may be NULL */
 
 struct trainer_progress {
@@ -87,9 +97,9 @@ struct trainer_resumed {
 struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
 									  void (*notice)(void *ctx, enum rv_err why, const char *text), void *ctx);
 
-/* Takes memory for the first copies, and touches it: fresh pages cost many times what copying does.
- * Once, before the first request; after recovery, whose own files need as much. Without it copies
- * take theirs when they need it. */
+/* Takes memory for the first copies, unless they are streamed, and touches it: fresh pages cost
+ * many times what copying does. Once, before the first request. Without it copies take theirs when
+ * they need it. */
 void trainer_reserve_copies(struct trainer *t);
 
 /* Makes a request: takes over rq->snapshot, a struct state_file, and refers to rq->reduced. At most

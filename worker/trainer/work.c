@@ -40,8 +40,7 @@ static void count_step(struct trainer *t, const struct step_stats *s, int64_t us
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Adds the time since then to `sum` of t->progress. */
-static void count_time(struct trainer *t, int64_t *sum, int64_t since_us) {
+void trainer_count_time(struct trainer *t, int64_t *sum, int64_t since_us) {
 	pthread_mutex_lock(&t->lock);
 	*sum += rv_clock_monotonic_us() - since_us;
 	pthread_mutex_unlock(&t->lock);
@@ -133,127 +132,6 @@ static void work_train(struct request *rq) {
 	rq->answer.time_up = !ahead && p->steps_done > 0 && time_is_up(t);
 }
 
-/* ---- copies for the storage thread ---- */
-
-/* Memory of the last copy, touched already, when the storage thread has done with it: fresh pages
- * cost more than the copying. NULL: there is none. */
-static struct blob *copy_buffer(struct blob **spare, size_t bytes) {
-	if (*spare && (blob_is_shared(*spare) || (*spare)->bytes != bytes)) {
-		blob_unref(*spare);
-		*spare = NULL;
-	}
-	if (!*spare)
-		*spare = blob_new(bytes);
-	return *spare ? blob_ref(*spare) : NULL;
-}
-
-static void no_memory(struct state_copy *copy, uint64_t round, size_t bytes) {
-	copy->err = rv_fail(&copy->text, RV_E_NOMEM, "no memory to copy the state of round %llu (%zu bytes)",
-						(unsigned long long)round, bytes);
-}
-
-static bool is_on_a_device(struct trainer *t) {
-	struct backend *be;
-	return replica_device_theta(t->replica, &be) != NULL;
-}
-
-/* Room for the snapshot, and what it is. */
-static void begin_snapshot(struct trainer *t, struct trainer_copy *s, struct state_copy *copy) {
-	const struct global_state *g = &t->global;
-	const size_t bytes = state_payload_bytes(&g->cfg, STATE_KIND_SNAPSHOT, g->round);
-	s->snapshot_bytes = copy_buffer(&t->spare_snapshot, bytes);
-	if (!s->snapshot_bytes) {
-		no_memory(copy, g->round, bytes);
-		return;
-	}
-	float *to = (float *)(void *)s->snapshot_bytes->data;
-	s->snapshot = (struct global_state){.cfg = g->cfg, .theta = to, .round = g->round, .chain = g->chain};
-	for (int k = 0; k < global_states(&g->cfg); k++)
-		s->snapshot.state[k] = to + (size_t)(k + 1) * g->cfg.n;
-	copy->has_snapshot = true;
-	copy->snapshot_round = g->round;
-}
-
-static void begin_replica(struct trainer *t, struct trainer_copy *s, struct state_copy *copy) {
-	const struct participant *p = &t->participant;
-	s->replica_bytes = copy_buffer(&t->spare_replica, replica_state_bytes(t->replica));
-	if (!s->replica_bytes) {
-		no_memory(copy, t->global.round, replica_state_bytes(t->replica));
-		return;
-	}
-	replica_copy_head(t->replica, s->replica_bytes->data);
-	if (is_on_a_device(t))
-		replica_copy_vectors(t->replica, s->replica_bytes->data);
-	s->replica = (struct state_replica_info){.round = t->global.round,
-											 .chain = t->global.chain,
-											 .steps_done = p->steps_done,
-											 .tokens = p->tokens,
-											 .first = p->first,
-											 .sequences = p->sequences,
-											 .payload_bytes = s->replica_bytes->bytes};
-	copy->has_replica = true;
-}
-
-/* The replica first: an inner step waits for it, and an outer step for the snapshot. */
-static int parts_of(struct trainer *t, const struct trainer_copy *s, struct copy_part *parts) {
-	const struct global_state *g = &t->global;
-	struct replica_vector list[REPLICA_MAX_VECTORS];
-	int n = 0, n_list = 0;
-	if (s->replica_bytes && !is_on_a_device(t))
-		n_list = replica_vectors(t->replica, s->replica_bytes->data, list);
-	for (int i = 0; i < n_list; i++)
-		parts[n++] = (struct copy_part){list[i].to, list[i].from, list[i].bytes};
-	for (int k = -1; s->snapshot_bytes && k < global_states(&g->cfg); k++)
-		parts[n++] = (struct copy_part){k < 0 ? s->snapshot.theta : s->snapshot.state[k],
-										k < 0 ? g->theta : g->state[k], g->cfg.n * sizeof(float)};
-	return n;
-}
-
-static void on_copied(void *copy) {
-	struct trainer_copy *s = copy;
-	pthread_mutex_lock(&s->lock);
-	s->copied = true;
-	pthread_cond_broadcast(&s->is_copied);
-	pthread_mutex_unlock(&s->lock); /* it may be freed from here on */
-}
-
-void trainer_settle(void *trainer) {
-	struct trainer *t = trainer;
-	int64_t started_us = rv_clock_monotonic_us();
-	copier_wait(t->copier);
-	count_time(t, &t->progress.copy_us, started_us);
-}
-
-static struct trainer_copy *new_copy(struct state_copy *out) {
-	struct trainer_copy *s = calloc(1, sizeof *s);
-	*out = (struct state_copy){.handle = s};
-	if (!s) {
-		out->err = rv_fail(&out->text, RV_E_NOMEM, "no memory for a copy of the state");
-		return NULL;
-	}
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->is_copied, NULL);
-	return s;
-}
-
-/* Vectors in the host's memory are copied while training goes on: until the first change of any of
- * them. */
-static void take_copy(struct request *rq, bool snapshot, bool replica) {
-	struct trainer *t = rq->t;
-	struct state_copy *copy = &rq->answer.copy;
-	struct copy_part parts[COPIER_MAX_PARTS];
-	int64_t started_us = rv_clock_monotonic_us();
-	struct trainer_copy *s = new_copy(copy);
-	rq->answer.has_copy = true;
-	if (s && snapshot)
-		begin_snapshot(t, s, copy);
-	if (s && replica)
-		begin_replica(t, s, copy);
-	if (s)
-		copier_start(t->copier, parts, parts_of(t, s, parts), on_copied, s);
-	count_time(t, &t->progress.copy_us, started_us);
-}
-
 /* ---- the outer step ---- */
 
 void trainer_show_round(struct trainer *t, bool begins) {
@@ -278,9 +156,9 @@ static void work_encode(struct request *rq) {
 	else
 		committer_make(&t->committer, &t->global.cfg, t->global.round, t->participant.encoded, &rq->answer.commitment);
 	if (rq->answer.err == RV_OK && rq->asked.want_replica)
-		take_copy(rq, false, true);
+		trainer_take_copy(rq, false, true);
 	RV_FAILPOINT("encode.after");
-	count_time(t, &t->progress.compute_us, started_us);
+	trainer_count_time(t, &t->progress.compute_us, started_us);
 }
 
 static void work_apply(struct request *rq) {
@@ -291,73 +169,72 @@ static void work_apply(struct request *rq) {
 	RV_FAILPOINT("apply.before");
 	RV_ASSERT(a->round == t->global.round &&
 			  a->reduced->bytes == state_payload_bytes(&t->global.cfg, STATE_KIND_LOG, a->round));
+	trainer_settle_shared(t);
 	participant_send_as(&t->participant, &a->form);
 	rq->answer.err = participant_apply(&t->participant, &t->global, a->reduced->data, &a->expect, a->adopt, &begins,
 									   &rq->answer.text);
 	if (rq->answer.err == RV_OK) {
 		rq->answer.chain = t->global.chain;
 		trainer_show_round(t, begins);
-		take_copy(rq, a->want_snapshot, a->want_replica);
+		trainer_take_copy(rq, a->want_snapshot, a->want_replica);
 		RV_FAILPOINT("apply.after");
 	}
-	count_time(t, &t->progress.compute_us, started_us);
+	trainer_count_time(t, &t->progress.compute_us, started_us);
 }
 
 /* ---- a fetched state ---- */
 
 /* theta0 again: a fresh replica has it. */
-static enum rv_err install_theta0(struct trainer *t, struct rv_errtext *et) {
-	struct global_state g;
+static void install_theta0(struct trainer *t) {
 	replica_draw_theta0(t->replica); /* work_install puts the installed state into the replica anyway */
-	RV_TRY(global_init(&g, &t->global.cfg, replica_theta(t->replica), et));
-	global_release(&t->global);
-	t->global = g;
-	return RV_OK;
+	global_start_over(&t->global, replica_theta(t->replica));
 }
 
 /* No document can vouch for round 0: its snapshot is what the run's init_hash names, and nothing
  * else. */
-static enum rv_err check_initial(const struct trainer *t, struct state_file *snapshot, struct rv_errtext *et) {
-	struct global_state read, made = {.round = 0};
-	char hex[2 * RV_HASH_BYTES + 1] = "";
-	struct rv_hash full = {{0}};
-	RV_TRY(global_init(&read, &t->global.cfg, t->global.theta, et));
-	enum rv_err e = state_file_load_snapshot(snapshot, &read, et);
-	if (e == RV_OK)
-		e = global_init(&made, &t->global.cfg, read.theta, et);
-	if (e == RV_OK) {
-		struct rv_hash weights = weights_hash(made.theta, made.cfg.n);
-		rv_hex_encode(weights.b, RV_HASH_BYTES, hex);
-		full = global_full_hash(&made);
-	}
-	global_release(&read);
-	global_release(&made);
-	RV_TRY(e);
-	if (strcmp(hex, t->run.init_hash) != 0 || !rv_hash_equal(&full, &state_file_id(snapshot)->expect))
+static enum rv_err check_initial(const struct trainer *t, const struct state_file *snapshot, struct rv_errtext *et) {
+	const struct global_config *c = &t->global.cfg;
+	const struct state_id *id = state_file_id(snapshot);
+	const struct rv_hash *pieces = state_file_manifest(snapshot), weights = weights_hash_of(c->n, pieces);
+	char hex[2 * RV_HASH_BYTES + 1];
+	bool begins = false;
+	rv_hex_encode(weights.b, RV_HASH_BYTES, hex);
+	RV_TRY(global_begins_with(c, &id->chain, pieces, &begins, et));
+	if (strcmp(hex, t->run.init_hash) != 0 || id->round != 0 || !begins)
 		return rv_fail(et, RV_E_CORRUPT, "the fetched initial weights are not those that the run starts from");
 	return RV_OK;
 }
 
-/* Looked at as a whole before anything is changed. */
+/* Looked at as a whole before anything is changed. *lost: the disk failed afterwards. */
 static enum rv_err install_snapshot(struct trainer *t, struct state_file *snapshot, const struct rv_hash *expect,
-									struct rv_errtext *et) {
+									bool *lost, struct rv_errtext *et) {
 	RV_TRY(state_file_verify(snapshot, et));
 	if (rv_hash_is_zero(expect))
 		RV_TRY(check_initial(t, snapshot, et));
 	else if (!rv_hash_equal(&state_file_id(snapshot)->expect, expect))
 		return rv_fail(et, RV_E_CORRUPT, "the fetched state is whole, but not the one the run vouches for");
-	return state_file_load_snapshot(snapshot, &t->global, et);
+	const enum rv_err e = state_file_load_snapshot(snapshot, &t->global, et);
+	*lost = e != RV_OK;
+	if (*lost)
+		return rv_fail_context(et, e,
+							   "the disk failed while the fetched state was read. Start again with the same directory: "
+							   "it goes back to the last saved round. Why");
+	return RV_OK;
 }
 
 static void work_install(struct request *rq) {
 	struct trainer *t = rq->t;
 	const struct trainer_request *a = &rq->asked;
+	struct trainer_answer *answer = &rq->answer;
 	trainer_settle(t);
-	outer_device_unpin(&t->participant.device); /* the shared state may get other memory */
+	trainer_settle_shared(t);
+	outer_device_unpin(&t->participant.device); /* it is written by the host alone */
 	RV_FAILPOINT("install.before");
-	rq->answer.err = a->snapshot ? install_snapshot(t, a->snapshot, &a->expect, &rq->answer.text)
-								 : install_theta0(t, &rq->answer.text);
-	if (rq->answer.err != RV_OK)
+	if (a->snapshot)
+		answer->err = install_snapshot(t, a->snapshot, &a->expect, &answer->lost, &answer->text);
+	else
+		install_theta0(t);
+	if (answer->err != RV_OK)
 		return;
 	participant_start_over(&t->participant, &t->global);
 	trainer_show_round(t, true);
@@ -372,7 +249,7 @@ static void work_evaluate(struct request *rq) {
 }
 
 static void work_save(struct request *rq) {
-	take_copy(rq, false, participant_can_be_saved(&rq->t->participant));
+	trainer_take_copy(rq, false, participant_can_be_saved(&rq->t->participant));
 }
 
 /* The last save may have to wait for the disk, which has the one before: it does not take memory
@@ -386,7 +263,7 @@ static void work_end(struct request *rq) {
 }
 
 static void work_copy_snapshot(struct request *rq) {
-	take_copy(rq, true, false);
+	trainer_take_copy(rq, true, false);
 }
 
 static void work_score(struct request *rq) {
@@ -396,7 +273,7 @@ static void work_score(struct request *rq) {
 	rq->answer.round = t->global.round;
 	rq->answer.err = score_run(t->replica, &t->global.cfg, t->global.theta, rq->asked.score, &rq->answer.text);
 	atomic_store(&t->scoring, false);
-	count_time(t, &t->progress.score_us, started_us);
+	trainer_count_time(t, &t->progress.score_us, started_us);
 }
 
 void trainer_work(struct request *rq) {

@@ -1,0 +1,33 @@
+/* live.h: which of the trainer's state is being read where it lies, and must not change: a replica,
+ * or the shared state, on its way to the disk without a copy. Any thread. */
+#ifndef RV_WORKER_TRAINER_LIVE_H
+#define RV_WORKER_TRAINER_LIVE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+enum live_part {
+	LIVE_REPLICA, /* theta_local, moments, what is kept with them */
+	LIVE_SHARED,  /* theta and the outer optimizer's states */
+	LIVE_PARTS
+};
+
+struct live_state {
+	pthread_mutex_t lock;
+	pthread_cond_t let_go;
+	int readers[LIVE_PARTS]; /* under lock, as is `ended` */
+	bool ended;
+};
+
+void live_init(struct live_state *l);
+/* Nobody reads any more. */
+void live_release(struct live_state *l);
+/* Adds and removes a reader of a part. */
+void live_hold(struct live_state *l, enum live_part part);
+void live_let_go(struct live_state *l, enum live_part part);
+/* Waits until nobody reads it: before a change, by the thread that makes changes and adds readers. */
+void live_wait(struct live_state *l, enum live_part part);
+/* Makes every wait end: no reader will read again. */
+void live_end(struct live_state *l);
+
+#endif
