@@ -95,7 +95,7 @@ enum rv_err statestore_scan(const struct statestore *s, struct checkpoint_index 
 
 /* Removes temporary files of a killed process and makes the others durable; then brings *g (at
  * theta0, round 0) to the latest round that the files prove committed (recovery_run()). Sets
- * damaged files aside. RV_E_NOMEM, RV_E_IO. */
+ * damaged files aside. RV_E_NOMEM, RV_E_IO: *g is then unspecified. */
 enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct recovered *out,
 							   struct rv_errtext *et);
 

@@ -6,10 +6,12 @@
 struct directory {
 	const struct statestore *store;
 	struct recovery_config cfg;
+	enum rv_err fault; /* that made theta0 lacked */
+	struct rv_errtext text;
 };
 
 /* Loads over *g, as there may be no memory for another. If the disk fails in the middle, *g is
- * neither, and theta0 is lacked. */
+ * neither, and theta0 is lacked: without an older snapshot, recovery fails. */
 static enum rv_err load_snapshot(void *ctx, uint64_t round, struct global_state *g, struct rv_hash *full_hash,
 								 struct rv_errtext *et) {
 	struct directory *d = ctx;
@@ -17,8 +19,11 @@ static enum rv_err load_snapshot(void *ctx, uint64_t round, struct global_state 
 	RV_TRY(statestore_open(d->store, STATE_KIND_SNAPSHOT, round, &f, et));
 	enum rv_err e = state_file_verify(f, et);
 	if (e == RV_OK) {
-		e = state_file_load_snapshot(f, g, et);
+		e = state_file_load_snapshot(f, g, &d->text);
 		d->cfg.theta0 = e == RV_OK ? d->cfg.theta0 : THETA0_IS_LACKED;
+		d->fault = e;
+		if (e != RV_OK && et)
+			*et = d->text;
 	}
 	*full_hash = state_file_id(f)->expect;
 	state_file_free(f);
@@ -82,7 +87,10 @@ static enum rv_err recover(const struct statestore *s, struct checkpoint_index *
 										 .not_written = not_written};
 	RV_TRY(statestore_sync(s, et));
 	RV_TRY(statestore_scan_with(s, x, statestore_set_aside, et));
-	return recovery_run(&files, &d.cfg, x, g, out, et);
+	RV_TRY(recovery_run(&files, &d.cfg, x, g, out, et));
+	if (!out->lacks_state || d.fault == RV_OK)
+		return RV_OK;
+	return rv_fail(et, d.fault, "%s: the disk failed while the state was read, start again: %s", s->dir, d.text.text);
 }
 
 enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct recovered *out,
