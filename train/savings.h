@@ -18,9 +18,9 @@ struct savings {
 	/* On a GPU: weights in fp32 and moments in the host's memory, and the optimizer's step there
 	 * (decision 0087). Elsewhere it changes nothing. */
 	bool offload;
-	/* Of a worker: its state goes to the disk from where it lies, and training waits for what it would
-	 * change; no copies of it are made. The same bits; elsewhere, and where weights are a GPU's, it
-	 * changes nothing. */
+	/* Whether a worker's state goes to the disk from where it lies: no copies of it are made, and
+	 * training waits for what it would change. The same bits; elsewhere, and where weights are a
+	 * GPU's, it changes nothing. */
 	bool stream;
 	enum moments moments; /* Adam's moments in 8 bits: other bits, about the same loss (decision 0085) */
 };

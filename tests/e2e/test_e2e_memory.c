@@ -1,6 +1,6 @@
-/* test_e2e_memory.c: the memory that a worker takes is what its plan says, also where its state goes
- * to the disk without a copy: in a run from its beginning, after a restart from its directory, and
- * after it joined and fetched the state. */
+/* test_e2e_memory.c: the memory that a worker takes is what its plan says, also where its state
+ * goes to the disk without a copy: in a run from its beginning, started again from its directory,
+ * and after it joined and fetched the state. */
 #include "e2e.h"
 #include "tests/common/check.h"
 #include "tests/common/deadline.h"

@@ -122,8 +122,8 @@ static void training_waits_until_the_replica_is_read(void **state) {
 	assert_true(p.copy_us > 0 && p.copy_us <= p.compute_us);
 }
 
-/* Inner steps do not wait for the shared state, whose turn comes after the replica's; the next outer
- * step does. */
+/* Inner steps do not wait for the shared state, whose turn comes after the replica's; the next
+ * outer step does. */
 static void an_outer_step_waits_until_the_shared_state_is_read(void **state) {
 	struct scene *s = *state;
 	play_round(s, 0);

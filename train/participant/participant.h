@@ -133,8 +133,8 @@ enum participant_adopt {
 	PARTICIPANT_DISCARD /* it is not: theta_local becomes theta; steps ahead are lost, too */
 };
 /* Moves theta_local and p->round on after the outer step of p->round. `g`: the state after it;
- * `before` (n): theta before it, NULL: laid by in the replica (only read for KEEP). Returns true if a new contribution begins,
- * false if the one under way goes on. */
+ * `before` (n): theta before it, NULL: laid by in the replica (only read for KEEP). Returns
+ * true if a new contribution begins, false if the one under way goes on. */
 bool participant_adopt(struct participant *p, struct global_state *g, const float *before, enum participant_adopt how);
 /* Makes the outer step of p->round on *g, which no other participant uses, commits (ADOPT) and
  * adopts it. `digest`: the committed one. RV_E_CORRUPT: `reduced` has another digest, or

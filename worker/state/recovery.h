@@ -46,8 +46,8 @@ struct recovered {
  * which load_replica() sets aside itself. */
 struct recovery_files {
 	void *ctx;
-	/* Checks the whole snapshot, then fills *g and *full_hash. A fault leaves *g unchanged, or makes
-	 * theta0 lacked (recovery_config). */
+	/* Checks the whole snapshot, then fills *g and *full_hash. A fault leaves *g unchanged, or
+	 * makes theta0 lacked (recovery_config). */
 	enum rv_err (*load_snapshot)(void *ctx, uint64_t round, struct global_state *g, struct rv_hash *full_hash,
 								 struct rv_errtext *et);
 	/* Reads a log entry. *reduced: one reference, which the caller drops. */

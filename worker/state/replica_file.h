@@ -17,7 +17,7 @@ enum rv_err replica_file_of(const struct global_config *c, int fd, struct replic
 void replica_file_free(struct replica_file *f); /* NULL is fine */
 
 const struct state_replica_info *replica_file_info(const struct replica_file *f);
-/* Returns its replica_save() bytes, replica_file_info()->payload_bytes; not checked. Borrows `f`. */
+/* Returns its replica_save() bytes, payload_bytes of its info, not checked. Borrows `f`. */
 struct byte_source replica_file_payload(struct replica_file *f);
 
 #endif

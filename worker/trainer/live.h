@@ -20,12 +20,12 @@ struct live_state {
 };
 
 void live_init(struct live_state *l);
-/* Nobody reads any more. */
+/* Frees it, once nobody reads. */
 void live_release(struct live_state *l);
 /* Adds and removes a reader of a part. */
 void live_hold(struct live_state *l, enum live_part part);
 void live_let_go(struct live_state *l, enum live_part part);
-/* Waits until nobody reads it: before a change, by the thread that makes changes and adds readers. */
+/* Waits until nobody reads a part: before a change, by the thread that changes and adds readers. */
 void live_wait(struct live_state *l, enum live_part part);
 /* Makes every wait end: no reader will read again. */
 void live_end(struct live_state *l);

@@ -34,8 +34,8 @@ struct trainer_config {
 
 /* The handle of an answer's state_copy: the state at a round boundary, for the storage thread,
  * which frees it with trainer_copy_free, before the trainer. Copies are not complete when handed
- * over: call trainer_copy_wait before reading the bytes, on any thread. With savings.stream they are
- * the state itself: training waits, before it changes what is not read yet. */
+ * over: call trainer_copy_wait before reading the bytes, on any thread. With savings.stream they
+ * are the state itself: training waits, before it changes what is not read yet. */
 struct trainer_copy {
 	pthread_mutex_t lock;
 	pthread_cond_t is_copied;
@@ -52,7 +52,7 @@ struct trainer_copy {
 void trainer_copy_wait(struct trainer_copy *s);
 /* Returns the replica's bytes, sealed; once. */
 struct state_pieces_of trainer_copy_replica(struct trainer_copy *s);
-/* Notes that nothing of it will be read any more: training need not wait. */
+/* Notes that the rest of it is not read: training need not wait. */
 void trainer_copy_read(struct trainer_copy *s);
 void trainer_copy_free(struct trainer_copy *s); /* waits first; `s` may be NULL */
 
