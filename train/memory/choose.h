@@ -20,9 +20,9 @@ enum { SAVINGS_ANY = -1 };
 
 /* Chooses no savings if training fits the room without swap and without them, or `stream` alone:
  * the others change the last bits of results. Otherwise chooses those with the fastest step
- * (memory_cost) whose plan fits without swap, or if none does, with it; ignores q->savings. Moments of 8 bits train a little
- * differently, so they are taken only where that is 5 % faster. Returns false if nothing fits: *out
- * is then what the person asked for, and nothing else. */
+ * (memory_cost) whose plan fits without swap, or if none does, with it; ignores q->savings. Moments
+ * of 8 bits train a little differently, so they are taken only where that is 5 % faster. Returns
+ * false if nothing fits: *out is then what the person asked for, and nothing else. */
 bool savings_choose(const struct memory_request *q, const struct savings_wish *wish, const struct memory_room *room,
 					struct savings *out);
 
