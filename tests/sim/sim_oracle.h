@@ -62,7 +62,7 @@ void rosters_forget(struct sim_oracle *o, uint64_t from_round);
 /* What error feedback must have kept of a worker's contributions. */
 struct sim_residual {
 	float *left, *next;                 /* (n) after its latest commit; after the encoding under way */
-	uint64_t encoded;                   /* the latest round that it encoded */
+	uint64_t encoded, life;             /* the latest round that it encoded, and the process that did */
 	uint64_t losses;                    /* how often it had reason to lose it */
 	bool had_reason[SIM_MAX_FRAGMENTS]; /* it had one, since the latest commit with it was given */
 	bool gone[SIM_MAX_FRAGMENTS];       /* its process lost it since */

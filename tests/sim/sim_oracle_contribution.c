@@ -121,6 +121,7 @@ void oracle_encoded(struct sim *s, int host) {
 		leave(s, w, &s->oracle.residuals[host], global_round_chunk_at(&s->global_config, round, i), chunking_len(&c, i),
 			  w->participant.encoded + chunking_offset_bytes(&c, s->opt.codec, i));
 	s->oracle.residuals[host].encoded = round;
+	s->oracle.residuals[host].life = w->life;
 }
 
 /* ---- at the commit ---- */
@@ -161,10 +162,13 @@ void oracle_adopts(struct sim *s, int host, uint64_t round, const struct contrib
 	if (is_another_form(s, w, round, form))
 		sim_fail(s, "w%d: takes its contribution to round %llu for one in codec %u, part %u, which it was not", host,
 				 (unsigned long long)round, form->codec, form->part);
+	const bool whole = form->codec == 0 && form->part == 0;
 	if (e->encoded != round)
 		return;
+	e->gone[fragment_of(s, round)] = false;
+	if (!whole && e->life != w->life)
+		return; /* a former process encoded it: the commit has told what it left */
 	left_is(s, e, round, e->next);
 	if (s->opt.feedback > 0)
 		forms_leave(s, w->participant.encoded, form, round, e->left);
-	e->gone[fragment_of(s, round)] = false;
 }
