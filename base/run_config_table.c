@@ -171,17 +171,19 @@ const struct rv_option run_config_options[] = {
 			 "Outer adam and yogi: decay of the outer gradient's square."),
 	REAL_OPT("outer-eps", outer_eps, "0.001", 1e-12, 1e6, "Outer loop",
 			 "Outer adam, yogi and adagrad: tau, added to the denominator; the squares start from its square."),
-	REAL_OPT("outer-clip", outer_clip, "1.25", 1, 1000, "Outer loop",
-			 "merge = clipped: the limit of a worker's outer gradient, as a multiple of the median of all workers' "
-			 "norms, chunk by chunk; larger ones are scaled down to it. merge = centered: the same of its distance "
-			 "from the center. Needs at least three workers."),
+	REAL_OPT(
+		"outer-clip", outer_clip, "1.25", 1, 1000, "Outer loop",
+		"merge = clipped, agreed: the limit of a worker's outer gradient, as a multiple of the median of all workers' "
+		"norms, chunk by chunk; larger ones are scaled down to it. merge = centered: the same of its distance "
+		"from the center. Needs at least three workers."),
 	CHOICE_OPT("merge", merge, "clipped", merge_rules + 1, "Outer loop",
 			   "How the workers' outer gradients are combined. clipped: their weighted mean, of which none has a much "
 			   "larger norm than the others (outer-clip). mean: the weighted mean as it is: one worker may ruin the "
 			   "run. trimmed: of each parameter the mean of what is left without the largest and the smallest values "
 			   "(trim-share); it takes three workers or more. centered: the weighted mean, of which none is much "
 			   "further than the others from the middle, sought from the last round's mean (outer-clip); the state of "
-			   "the run has one more vector."),
+			   "the run has one more vector. agreed: as clipped, without those that point against the others, for runs "
+			   "that strangers join."),
 	REAL_OPT("trim-share", trim_share, "0.25", 0.01, 0.5, "Outer loop",
 			 "merge = trimmed: the share of the workers' values that is left out on each side, rounded down, at "
 			 "least one: of three workers, and 0.25 of four, the largest and the smallest one."),

@@ -136,6 +136,10 @@ static void reduce_centered(struct buffers *b, size_t at, size_t n, uint8_t *cod
 	merge(b, at, n, code, &merge_centered, NULL);
 }
 
+static void reduce_agreed(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	merge(b, at, n, code, &merge_agreed, NULL);
+}
+
 static void reduce_trimmed(struct buffers *b, size_t at, size_t n, uint8_t *code) {
 	merge(b, at, n, code, &merge_trimmed, NULL);
 }
@@ -216,6 +220,7 @@ int main(int argc, char **argv) {
 		{.name = "int8 clipped mean of 4, measured", .op = reduce_measured, .bytes_per_value = mean},
 		{.name = "int8 centered mean of 4", .op = reduce_centered, .bytes_per_value = mean},
 		{.name = "int8 trimmed mean of 4", .op = reduce_trimmed, .bytes_per_value = mean},
+		{.name = "int8 agreed mean of 4", .op = reduce_agreed, .bytes_per_value = mean},
 		{.name = "topk64 encode", .op = sparse_encode, .bytes_per_value = 4},
 		{.name = "topk64 decode and add", .op = sparse_decode_add, .bytes_per_value = 0.03},
 		{.name = "topk64 mean of 4, with a residual", .op = sparse_mean, .bytes_per_value = 12},

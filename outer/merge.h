@@ -58,7 +58,24 @@
  *         exactly. With fewer than MERGE_CLIP_MIN contributions: "mean". x_i - v is in fp32, its
  *         norm as above; v + (sum (f_i * w_i) * x_i - (sum f_i * w_i) * v) / sum w_i is computed
  *         in fp32 from left to right, the sum of factors in double and rounded to fp32 once. A
- *         limited contribution is counted once, for the last step. */
+ *         limited contribution is counted once, for the last step.
+ *
+ * "agreed"  "clipped" without the contributions that point against the others. The agreement of a
+ *         contribution is the mean of its cosines with the others to this very chunk, of which none
+ *         counts for more than the upper quartile (at place 3 m / 4 of m, ascending) of the cosines
+ *         of all pairs. Those whose agreement is below -MERGE_AGREE_DEVIATIONS / sqrt(n * (n_in -
+ *         1)) are left out, lowest first (of equal ones the earlier in the roster), fewer than half
+ *         of the n_in. The result is the sum f_i * w_i * x_i of the others over the sum of their
+ *         weights, with the f_i of "clipped" over all. If nobody is left out it is that of
+ *         "clipped", bit for bit. So one that sends the opposite of its outer gradient weighs
+ *         nothing, where "clipped" lets it cancel as much as an honest one adds. The bound is two
+ *         standard deviations of what vectors that have nothing to do with each other come to, so
+ *         what is orthogonal to the others, as noise, stays. The quartile keeps two that send the
+ *         same vector from vouching for each other: fewer than half of a roster are fewer than a
+ *         quarter of its pairs. A cosine is the dot product of codec_kernels.h over the product of
+ *         the roots of the sums of squares, 0 where one is zero. With fewer than MERGE_CLIP_MIN
+ *         contributions: "mean". All contributions to a chunk are decoded at a time. One that is
+ *         left out counts as limited. */
 #ifndef RV_OUTER_MERGE_H
 #define RV_OUTER_MERGE_H
 
@@ -67,7 +84,7 @@
 #include "outer/codec.h"
 #include "outer/feedback.h"
 
-enum { MERGE_MAX_INPUTS = 64, MERGE_CLIP_MIN = 3, MERGE_CENTER_STEPS = 3 };
+enum { MERGE_MAX_INPUTS = 64, MERGE_CLIP_MIN = 3, MERGE_CENTER_STEPS = 3, MERGE_AGREE_DEVIATIONS = 2 };
 
 /* A run's settings of its rule. */
 struct merge_params {

@@ -90,7 +90,7 @@ static void test_trimming_takes_workers(void **state) {
 	}
 	assert_int_equal(run_config_parse(&c, "run.conf", "merge = trimmed\nmin-workers = 3\n", &et), RV_OK);
 	assert_int_equal(c.merge, MERGE_trimmed);
-	assert_string_equal(run_config_idle(&c, "outer-clip", &room), "merge = clipped or centered");
+	assert_string_equal(run_config_idle(&c, "outer-clip", &room), "merge = clipped, centered or agreed");
 	assert_null(run_config_idle(&c, "trim-share", &room));
 	run_config_defaults(&c);
 	assert_int_equal(c.merge, MERGE_clipped);

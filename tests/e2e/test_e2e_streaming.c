@@ -69,6 +69,11 @@ static void centered_means_end_as_in_the_lab(void **state) {
 	the_same_bits(state, 2, "0", "merge = centered\nouter-clip = 1\nweight-by-tokens = yes\n");
 }
 
+/* Every owner compares all pairs. */
+static void agreed_means_end_as_in_the_lab(void **state) {
+	the_same_bits(state, 2, "0", "merge = agreed\nouter-clip = 1\nweight-by-tokens = yes\n");
+}
+
 /* theta_local is not theta where a round begins, and the last means are no function of theta: what
  * a stopped worker takes up again is its own. */
 static void stopped_and_started_again_is_straight_through(void **state) {
@@ -115,6 +120,7 @@ int main(void) {
 		cmocka_unit_test_teardown(one_fragment_mixed_ends_as_in_the_lab, e2e_teardown),
 		cmocka_unit_test_teardown(fragments_with_error_feedback_end_as_in_the_lab, e2e_teardown),
 		cmocka_unit_test_teardown(trimmed_means_end_as_in_the_lab, e2e_teardown),
+		cmocka_unit_test_teardown(agreed_means_end_as_in_the_lab, e2e_teardown),
 		cmocka_unit_test_teardown(centered_means_end_as_in_the_lab, e2e_teardown),
 		cmocka_unit_test_teardown(stopped_and_started_again_is_straight_through, e2e_teardown),
 		cmocka_unit_test_teardown(bytes_are_those_of_the_fragments, e2e_teardown),

@@ -52,9 +52,18 @@ static void test_only_the_mean_follows_one_attacker(void **state) {
 	assert_true(harm(MERGE_mean, "scale=1", 4) < 1e-2);
 }
 
+/* The opposite of a contribution moves the weights as its absence would, however large it is. */
+static void test_an_opponent_moves_nothing_by_agreement(void **state) {
+	(void)state;
+	const double once = harm(MERGE_agreed, "scale=-1", 1), often = harm(MERGE_agreed, "scale=-100", 1);
+	assert_true(once > 0 && fabs(once - often) < 1e-2);
+	assert_true(once < harm(MERGE_clipped, "scale=-1", 1) / 2);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_only_the_mean_follows_one_attacker),
+		cmocka_unit_test(test_an_opponent_moves_nothing_by_agreement),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
