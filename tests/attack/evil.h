@@ -10,7 +10,10 @@
  *   half=1          its own in rounds with even numbers, zeros in the others
  *   mean=S          means of the chunks that it owns, times S; everybody gets the same bytes, and its
  *                   own audits stay true
- *   last=K          in the lab: the replicas of the last K shares of the text do so, and no others
+ *   odd=1           the above in rounds with odd numbers only
+ *   share=S         scale and noise: of the first S of the values of each chunk, 0 to 1
+ *   last=K          in the lab: the replicas of the last K shares of the text do so, and no others.
+ *                   With several lists, separated by '/', they follow them in turn
  *
  * Its reports (evil_reports.c), from round `lies_from` on (0):
  *   tokens=T        they claim T tokens
@@ -48,7 +51,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns the text of `name`, up to the list's end or a comma; NULL: it is not there. */
+/* Selects list k, modulo their number. The first one is selected at the start. */
+void evil_select(int k);
+/* Returns the text of `name`, up to a comma or a list's end; NULL: it is not there. */
 const char *evil_text(const char *name);
 /* Returns whether the list has `name`, and its value. */
 bool evil(const char *name, double *value);

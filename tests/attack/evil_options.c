@@ -4,10 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int selected;
+
+/* Returns the end of the list that begins at `text`. */
+static const char *end_of_list(const char *text) {
+	return text + strcspn(text, "/");
+}
+
+void evil_select(int k) {
+	const char *text = getenv("RIVULET_EVIL");
+	int n = 1;
+	for (; text != NULL && *end_of_list(text) != '\0'; text = end_of_list(text) + 1)
+		n++;
+	if (n > 1)
+		selected = k % n;
+}
+
 const char *evil_text(const char *name) {
 	const char *text = getenv("RIVULET_EVIL");
 	const size_t n = strlen(name);
-	for (; text != NULL && *text != '\0'; text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL)
+	for (int k = 0; k < selected; k++)
+		text = end_of_list(text) + 1;
+	const char *end = text ? end_of_list(text) : NULL;
+	for (; text != NULL && text < end; text += strcspn(text, ",/") + 1)
 		if (strncmp(text, name, n) == 0 && text[n] == '=')
 			return text + n + 1;
 	return NULL;

@@ -29,7 +29,9 @@ static bool is_evil(const struct replica *r) {
 }
 
 static bool evil_now(uint64_t round) {
-	double from = 0, until = INFINITY;
+	double from = 0, until = INFINITY, ignored;
+	if (evil("odd", &ignored) && round % 2 == 0)
+		return false;
 	(void)evil("from", &from);
 	(void)evil("until", &until);
 	return (double)round >= from && (double)round < until;
@@ -49,13 +51,15 @@ static void fill_noise(float *x, size_t n, double factor, struct rv_rng *rng) {
 }
 
 static void corrupt(float *x, size_t n, uint64_t round, struct rv_rng *rng) {
-	double value;
-	if (evil("noise", &value))
-		fill_noise(x, n, value, rng);
+	double value, share = 1;
+	(void)evil("share", &share);
+	const size_t part = (size_t)(share * (double)n);
+	if (evil("noise", &value) && part > 0)
+		fill_noise(x, part, value, rng);
 	if (evil("zero", &value) || (evil("half", &value) && round % 2 == 1))
 		memset(x, 0, n * sizeof *x);
 	if (evil("scale", &value))
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < part; i++)
 			x[i] = (float)((double)x[i] * value);
 }
 
@@ -91,6 +95,7 @@ enum rv_err __wrap_outer_device_encode(struct outer_device *d, struct replica *r
 	const struct chunking chunks = global_round_chunks(&g->cfg, g->round);
 	double ignored;
 	RV_TRY(__real_outer_device_encode(d, r, g, out, et));
+	evil_select((int)r->shard);
 	if (!is_evil(r) || !evil_now(g->round))
 		return RV_OK;
 	corrupt_vector(g, out);
