@@ -70,7 +70,7 @@ static void test_where_all_agree_it_is_clipped(void **state) {
 		}
 }
 
-/* The last of 3, 4 and 8 points the other way, a little or far: the bytes of a roster without it. */
+/* The last of 4 and 8 points the other way, a little or far: bytes of a roster without it. */
 static void test_an_opponent_weighs_nothing(void **state) {
 	(void)state;
 	const float sizes[] = {-0.1f, -1, -4, -1e6f};
@@ -143,7 +143,7 @@ static double cosine_plainly(int i, int k) {
 	return dot_in_lanes(x[i], x[k]) / (sqrt(dot_in_lanes(x[i], x[i])) * sqrt(dot_in_lanes(x[k], x[k])));
 }
 
-/* Returns the mean of contribution i's cosines with the others; none counts for more than `most`. */
+/* Returns the mean of contribution i's cosines with the others, each at most `most`. */
 static double agreement_plainly(int i, int n_in, double most) {
 	double sum = 0;
 	for (int k = 0; k < n_in; k++)
