@@ -2,10 +2,10 @@
  * PyTorch in both, eager and compiled, and llm.c on the CPU, and where the time of ours goes.
  *
  * Every contestant is a process of its own; they take turns, a few steps each, so that a slow spell
- * of the machine hits all of them; what counts is the median over the rounds. PyTorch gets the
- * settings under which it is fastest, see step_contestants.c; what counts is the faster of its two
- * ways, and the smaller of their memories. llm.c is measured when LLMC_DIR names
- * a checkout of it. Then our step is measured phase by phase (step_phases.h). stdout: a JSON line
+ * of the machine hits all of them; what counts is the median of the rounds' ratios. PyTorch gets
+ * the settings under which it is fastest, see step_contestants.c; what counts is the faster of its
+ * two ways, and the smaller of their memories. llm.c is measured when LLMC_DIR names a checkout of
+ * it. Then our step is measured phase by phase (step_phases.h). stdout: a JSON line
  * per contestant, per ratio and per phase, and tables. */
 #include "base/err.h"
 #include "base/options.h"
@@ -20,7 +20,7 @@
 #include <string.h>
 
 struct options {
-	char cases[16], dtype[8], isa[16];
+	char cases[16], dtype[8], isa[16], clock[8];
 	int64_t rounds, threads;
 	bool serve, peers, phases;
 };
@@ -36,6 +36,8 @@ static const struct rv_option option_table[] = {
 	OPTION("rounds", RV_OPT_INT, rounds, "5", 1, STEP_PEER_MAX_ROUNDS, NULL, "Turns of each contestant."),
 	OPTION("threads", RV_OPT_INT, threads, "2", 1, 256, NULL, "Threads of each contestant."),
 	OPTION("dtype", RV_OPT_ENUM, dtype, "both", 0, 0, "both|fp32|bf16", "Inputs of the products, ours and PyTorch's."),
+	OPTION("clock", RV_OPT_ENUM, clock, "wall", 0, 0, "wall|cpu",
+		   "What times are: cpu is processor time, with --threads 1 for a machine that others use too."),
 	OPTION("isa", RV_OPT_STRING, isa, "auto", 0, 0, NULL, "Highest instruction set to use."),
 	OPTION("peers", RV_OPT_BOOL, peers, "true", 0, 0, NULL, "Measure the peers too."),
 	OPTION("phases", RV_OPT_BOOL, phases, "true", 0, 0, NULL, "Show the phases of our step."),
@@ -85,7 +87,6 @@ static bool reached(const struct ratio *r) {
 }
 
 static void add_ratio(struct report *report, struct ratio r) {
-	r.ratio = r.at_most ? r.ours / r.peer : r.peer / r.ours;
 	report->ratios[report->n++] = r;
 	printf("{\"bench\": \"step\", \"case\": \"%c %s vs %s%s\", \"ours\": %.5g, \"peer\": %.5g, \"unit\": \"%s\", "
 		   "\"ratio\": %.4g, \"goal\": %.3g, \"reached\": %s}\n",
@@ -127,6 +128,10 @@ static bool wanted(const struct options *opt, enum contestant_kind k) {
 		   (is_of(k, DTYPE_BF16) && strcmp(opt->dtype, "fp32") != 0);
 }
 
+static enum step_clock clock_of(const struct options *opt) {
+	return strcmp(opt->clock, "cpu") == 0 ? STEP_CPU : STEP_WALL;
+}
+
 /* Runs the turns. The figures of each go to stderr, to show the machine's noise. */
 static void take_turns(struct contestant c[N_CONTESTANTS], const struct options *opt, int steps) {
 	for (int round = 0; round < opt->rounds; round++) {
@@ -136,7 +141,7 @@ static void take_turns(struct contestant c[N_CONTESTANTS], const struct options 
 				continue;
 			c[i].there = step_peer_round(&c[i].peer, steps);
 			if (c[i].there)
-				fprintf(stderr, "  %s %.1f ms", contestant_name(i), c[i].peer.ms[round]);
+				fprintf(stderr, "  %s %.1f ms", contestant_name(i), c[i].peer.ms[clock_of(opt)][round]);
 			else
 				fprintf(stderr, "  %s died", contestant_name(i));
 		}
@@ -145,19 +150,21 @@ static void take_turns(struct contestant c[N_CONTESTANTS], const struct options 
 }
 
 static void print_contestant(const struct step_shape *s, enum contestant_kind k, const struct step_peer *p) {
-	double ms = step_peer_ms(p);
+	double ms = step_peer_ms(p, STEP_WALL);
 	printf("{\"bench\": \"step\", \"case\": \"%c\", \"contestant\": \"%s\", \"about\": \"%s\", \"ms\": %.4g, "
-		   "\"tokens_per_s\": %.5g, \"peak_rss_mib\": %.5g, \"rounds\": %d}\n",
-		   s->letter, contestant_name(k), p->about, ms, s->batch * s->context / (ms * 1e-3), p->rss_mib, p->n_rounds);
+		   "\"cpu_ms\": %.4g, \"tokens_per_s\": %.5g, \"peak_rss_mib\": %.5g, \"rounds\": %d}\n",
+		   s->letter, contestant_name(k), p->about, ms, step_peer_ms(p, STEP_CPU), s->batch * s->context / (ms * 1e-3),
+		   p->rss_mib, p->n_rounds);
 }
 
 /* Returns PyTorch's faster way in `dtype`; NULL: neither is there. */
-static const struct step_peer *faster_torch(const struct contestant c[N_CONTESTANTS], enum dtype dtype) {
+static const struct step_peer *faster_torch(const struct contestant c[N_CONTESTANTS], enum dtype dtype,
+											enum step_clock clock) {
 	const struct contestant *eager = &c[dtype == DTYPE_F32 ? TORCH_FP32 : TORCH_BF16];
 	const struct contestant *compiled = &c[dtype == DTYPE_F32 ? TORCH_FP32_COMPILED : TORCH_BF16_COMPILED];
 	if (!eager->there || !compiled->there)
 		return eager->there ? &eager->peer : compiled->there ? &compiled->peer : NULL;
-	return step_peer_ms(&eager->peer) <= step_peer_ms(&compiled->peer) ? &eager->peer : &compiled->peer;
+	return step_peer_ratio(&eager->peer, &compiled->peer, clock) >= 1 ? &eager->peer : &compiled->peer;
 }
 
 /* Returns the smaller memory of its ways in fp32, or in bf16 where that ran alone; 0: none ran. */
@@ -170,28 +177,33 @@ static double torch_rss_mib(const struct contestant c[N_CONTESTANTS]) {
 	return least;
 }
 
+static void compare_speed(struct report *report, struct ratio r, const struct step_peer *ours,
+						  const struct step_peer *peer, enum step_clock clock) {
+	r.unit = "ms";
+	r.ours = step_peer_ms(ours, clock);
+	r.peer = step_peer_ms(peer, clock);
+	r.ratio = step_peer_ratio(ours, peer, clock);
+	add_ratio(report, r);
+}
+
 static void compare(struct report *report, const struct step_shape *s, const struct contestant c[N_CONTESTANTS],
-					enum dtype dtype) {
-	const enum contestant_kind ours = dtype == DTYPE_F32 ? OURS_FP32 : OURS_BF16;
-	const struct step_peer *torch = faster_torch(c, dtype);
-	if (!c[ours].there)
+					enum dtype dtype, enum step_clock clock) {
+	const bool fp32 = dtype == DTYPE_F32;
+	const enum contestant_kind k = fp32 ? OURS_FP32 : OURS_BF16;
+	const struct step_peer *ours = &c[k].peer, *torch = faster_torch(c, dtype, clock);
+	if (!c[k].there)
 		return;
-	struct ratio r = {.letter = s->letter, .ours_name = contestant_name(ours), .unit = "ms"};
-	r.ours = step_peer_ms(&c[ours].peer);
-	if (torch) {
-		r.peer_name = "PyTorch";
-		r.peer = step_peer_ms(torch);
-		r.goal = dtype == DTYPE_F32 ? s->torch_fp32 : s->torch_bf16;
-		add_ratio(report, r);
-	}
-	if (c[LLMC].there) {
-		r.peer_name = contestant_name(LLMC);
-		r.peer = step_peer_ms(&c[LLMC].peer);
-		r.goal = dtype == DTYPE_F32 ? s->llmc_fp32 : s->llmc_bf16;
-		add_ratio(report, r);
-	}
-	r = (struct ratio){s->letter, contestant_name(ours), "PyTorch", "MiB", c[ours].peer.rss_mib, torch_rss_mib(c),
-					   0,         {s->rss, 0},           true};
+	struct ratio r = {.letter = s->letter, .ours_name = contestant_name(k), .peer_name = "PyTorch"};
+	r.goal = fp32 ? s->torch_fp32 : s->torch_bf16;
+	if (torch)
+		compare_speed(report, r, ours, torch, clock);
+	r.peer_name = contestant_name(LLMC);
+	r.goal = fp32 ? s->llmc_fp32 : s->llmc_bf16;
+	if (c[LLMC].there)
+		compare_speed(report, r, ours, &c[LLMC].peer, clock);
+	r = (struct ratio){s->letter, contestant_name(k), "PyTorch", "MiB", ours->rss_mib, torch_rss_mib(c),
+					   0,         {s->rss, 0},        true};
+	r.ratio = r.ours / r.peer;
 	if (r.peer > 0)
 		add_ratio(report, r);
 }
@@ -201,7 +213,7 @@ static void compare(struct report *report, const struct step_shape *s, const str
 static double excess_ms(const struct contestant *ours, const struct step_peer *torch, struct step_goal goal) {
 	if (!ours->there || !torch)
 		return NAN;
-	return fmax(0, step_peer_ms(&ours->peer) - step_peer_ms(torch) / goal.least);
+	return fmax(0, step_peer_ms(&ours->peer, STEP_WALL) - step_peer_ms(torch, STEP_WALL) / goal.least);
 }
 
 static enum rv_err print_phases(const struct options *opt, const struct step_shape *s,
@@ -209,11 +221,11 @@ static enum rv_err print_phases(const struct options *opt, const struct step_sha
 	struct backend_options be = {.threads = (int)opt->threads, .compute = DTYPE_F32, .isa = opt->isa};
 	if (wanted(opt, OURS_FP32))
 		RV_TRY(step_phases_print(s, &be, (int)opt->rounds,
-								 excess_ms(&c[OURS_FP32], faster_torch(c, DTYPE_F32), s->torch_fp32), et));
+								 excess_ms(&c[OURS_FP32], faster_torch(c, DTYPE_F32, STEP_WALL), s->torch_fp32), et));
 	be.compute = DTYPE_BF16;
 	if (wanted(opt, OURS_BF16))
 		RV_TRY(step_phases_print(s, &be, (int)opt->rounds,
-								 excess_ms(&c[OURS_BF16], faster_torch(c, DTYPE_BF16), s->torch_bf16), et));
+								 excess_ms(&c[OURS_BF16], faster_torch(c, DTYPE_BF16, STEP_WALL), s->torch_bf16), et));
 	return RV_OK;
 }
 
@@ -233,8 +245,8 @@ static enum rv_err run_case(struct report *report, const struct options *opt, co
 		if (c[i].peer.pid > 0)
 			step_peer_stop(&c[i].peer);
 	}
-	compare(report, s, c, DTYPE_F32);
-	compare(report, s, c, DTYPE_BF16);
+	compare(report, s, c, DTYPE_F32, clock_of(opt));
+	compare(report, s, c, DTYPE_BF16, clock_of(opt));
 	fflush(stdout);
 	return opt->phases ? print_phases(opt, s, c, et) : RV_OK;
 }

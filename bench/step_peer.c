@@ -56,11 +56,12 @@ bool step_peer_start(struct step_peer *p, char *const argv[], const struct step_
 }
 
 bool step_peer_round(struct step_peer *p, int n) {
-	double ms;
+	double wall, cpu;
 	if (p->n_rounds == STEP_PEER_MAX_ROUNDS || fprintf(p->to, "%d\n", n) < 0 || fflush(p->to) != 0 ||
-		fscanf(p->from, "%lf %lf", &ms, &p->rss_mib) != 2)
+		fscanf(p->from, "%lf %lf %lf", &wall, &cpu, &p->rss_mib) != 3)
 		return false;
-	p->ms[p->n_rounds++] = ms;
+	p->ms[STEP_WALL][p->n_rounds] = wall;
+	p->ms[STEP_CPU][p->n_rounds++] = cpu;
 	return true;
 }
 
@@ -85,15 +86,22 @@ double step_median(double *x, int n) {
 	return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
-double step_peer_ms(const struct step_peer *p) {
+double step_peer_ms(const struct step_peer *p, enum step_clock clock) {
 	double ms[STEP_PEER_MAX_ROUNDS];
-	memcpy(ms, p->ms, sizeof ms);
+	memcpy(ms, p->ms[clock], sizeof ms);
 	return step_median(ms, p->n_rounds);
 }
 
-static double now_ms(void) {
+double step_peer_ratio(const struct step_peer *p, const struct step_peer *peer, enum step_clock clock) {
+	double ratios[STEP_PEER_MAX_ROUNDS];
+	for (int i = 0; i < p->n_rounds; i++)
+		ratios[i] = peer->ms[clock][i] / p->ms[clock][i];
+	return step_median(ratios, p->n_rounds);
+}
+
+static double now_ms(clockid_t clock) {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
@@ -102,15 +110,16 @@ int step_serve(FILE *out, void (*step)(void *ctx), void *ctx) {
 	fflush(out);
 	int n;
 	while (scanf("%d", &n) == 1 && n >= 1 && n <= MAX_STEPS) {
-		double ms[MAX_STEPS];
+		double wall[MAX_STEPS], cpu[MAX_STEPS];
 		for (int i = 0; i < n; i++) {
-			double begin = now_ms();
+			const double began = now_ms(CLOCK_MONOTONIC), cpu_began = now_ms(CLOCK_PROCESS_CPUTIME_ID);
 			step(ctx);
-			ms[i] = now_ms() - begin;
+			cpu[i] = now_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu_began;
+			wall[i] = now_ms(CLOCK_MONOTONIC) - began;
 		}
 		struct rusage usage;
 		getrusage(RUSAGE_SELF, &usage);
-		fprintf(out, "%.4f %.1f\n", step_median(ms, n), (double)usage.ru_maxrss / 1024);
+		fprintf(out, "%.4f %.4f %.1f\n", step_median(wall, n), step_median(cpu, n), (double)usage.ru_maxrss / 1024);
 		fflush(out);
 	}
 	return 0;

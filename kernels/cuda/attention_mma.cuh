@@ -5,6 +5,10 @@
 // columns has rows that are 16 bytes longer, so that the 8 rows of an ldmatrix lie in different
 // banks. Accumulators are those of mma_bf16: of 16 rows x 8 columns, lane 4 g + q has columns 2 q
 // and 2 q + 1 of row g in [0], [1] and of row g + 8 in [2], [3].
+//
+// At head size 128 not all passes of the loops that copy and multiply are unrolled: NVRTC 12 would
+// make the addresses, or load the operands, of all of them first, and keep sums in local memory to
+// have registers for them.
 #ifndef RV_CUDA_ATTENTION_MMA_CUH
 #define RV_CUDA_ATTENTION_MMA_CUH
 
@@ -24,7 +28,7 @@ template <int HD> constexpr int tile_elements = TILE_ROWS *tile_stride<HD>;
 template <int HD, int ROWS>
 __device__ __forceinline__ void load_tile(shared_t<bf16> tile, const bf16 *base, size_t ld, int first, int end) {
 	constexpr int pieces = HD / 8;
-#pragma unroll
+#pragma unroll(HD == 128 && ROWS < TILE_ROWS ? 1 : ROWS * pieces / MMA_THREADS)
 	for (int i = 0; i < ROWS * pieces / MMA_THREADS; i++) {
 		int piece = i * MMA_THREADS + (int)threadIdx.x, row = piece / pieces, column = piece % pieces * 8;
 		const bf16 *from = first + row < end ? base + (size_t)(first + row) * ld + column : nullptr;
@@ -44,7 +48,7 @@ template <int HD, int N>
 __device__ __forceinline__ void multiply_transposed(float (&acc)[N][4], shared_t<bf16> left, int row,
 													shared_t<bf16> right) {
 	int lane = (int)threadIdx.x % WARP;
-#pragma unroll
+#pragma unroll(HD == 128 ? 4 : HD / 16)
 	for (int k = 0; k < HD; k += 16) {
 		uint32_t a[4], b[4];
 		load_left<HD>(a, left, row, k);

@@ -7,8 +7,6 @@
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 
-enum { KEY_TILES = TILE_ROWS / 8 };
-
 struct mma_backward {
 	bf16 *dqkv;
 	const bf16 *dout, *qkv;
@@ -23,11 +21,15 @@ __device__ __forceinline__ void gradient_of(float *score, float *d, float scale,
 	*d = p * (*d - delta);
 }
 
+// Keys at a time: fewer where the sums of dq take many registers.
+template <int HD> constexpr int key_rows = HD >= 64 ? 32 : 64;
+
 template <int HD> __global__ void __launch_bounds__(MMA_THREADS) attention_dq_mma_kernel(mma_backward in) {
+	constexpr int KEYS = key_rows<HD>, N = KEYS / 8;
 	DSHMEM(bf16, tiles); // q, dout, k, v
 	const attention_shape &s = in.s;
 	const shared_t<bf16> queries = tiles, douts = tiles + tile_elements<HD>, keys = tiles + 2 * tile_elements<HD>,
-						 values = tiles + 3 * tile_elements<HD>;
+						 values = keys + KEYS * tile_stride<HD>;
 	int lane = (int)threadIdx.x % WARP, row = (int)threadIdx.x / WARP * WARP_ROWS, g = lane / 4, q = lane % 4 * 2;
 	int last = (int)(gridDim.x - 1 - blockIdx.x), first = last * TILE_ROWS;
 	int h = (int)blockIdx.y, b = (int)blockIdx.z, kv = h / (s.heads / s.kv_heads);
@@ -41,20 +43,20 @@ template <int HD> __global__ void __launch_bounds__(MMA_THREADS) attention_dq_mm
 		lse_2[half] = t < s.t ? in.lse[row_start(s, b, h) + t] * LOG2_E : INFINITY;
 		delta[half] = t < s.t ? in.delta[row_start(s, b, h) + t] : 0;
 	}
-	for (int j = 0; j <= last; j++) {
-		load_tile<HD, TILE_ROWS>(keys, in.qkv + k_start(s, b, kv), ld, j * TILE_ROWS, s.t);
-		load_tile<HD, TILE_ROWS>(values, in.qkv + v_start(s, b, kv), ld, j * TILE_ROWS, s.t);
+	for (int j = 0; j < first + TILE_ROWS; j += KEYS) {
+		load_tile<HD, KEYS>(keys, in.qkv + k_start(s, b, kv), ld, j, s.t);
+		load_tile<HD, KEYS>(values, in.qkv + v_start(s, b, kv), ld, j, s.t);
 		cp_async_commit();
 		cp_async_wait<0>();
 		__syncthreads();
-		float scores[KEY_TILES][4] = {}, ds[KEY_TILES][4] = {};
+		float scores[N][4] = {}, ds[N][4] = {};
 		multiply_transposed<HD>(scores, queries, row, keys);
 		multiply_transposed<HD>(ds, douts, row, values);
 #pragma unroll
-		for (int n = 0; n < KEY_TILES; n++)
+		for (int n = 0; n < N; n++)
 #pragma unroll
 			for (int i = 0; i < 4; i++) {
-				bool seen = j < last || n * 8 + q + i % 2 <= row + g + i / 2 * 8;
+				bool seen = j + n * 8 + q + i % 2 <= first + row + g + i / 2 * 8;
 				gradient_of(&scores[n][i], &ds[n][i], scale, lse_2[i / 2], delta[i / 2], seen);
 			}
 		multiply_accumulators<HD>(acc, ds, keys);
@@ -134,9 +136,10 @@ extern "C" void launch_attention_backward_mma(cudaStream_t stream, act_t *dqkv, 
 	by_mma_head_dim(s.head_dim, [=](auto hd) {
 		constexpr int HD = decltype(hd)::value;
 		unsigned tiles = blocks_for((size_t)s.t, TILE_ROWS);
+		size_t rows = 2 * TILE_ROWS + 2 * key_rows<HD>;
 		LAUNCH(attention_dq_mma_kernel<HD>, dim3(tiles, (unsigned)s.heads, (unsigned)s.b), MMA_THREADS,
-			   4 * tile_elements<HD> * sizeof(bf16), stream, in);
-		size_t rows = 2 * TILE_ROWS + 2 * query_rows<HD>;
+			   rows * tile_stride<HD> * sizeof(bf16), stream, in);
+		rows = 2 * TILE_ROWS + 2 * query_rows<HD>;
 		LAUNCH(attention_dkv_mma_kernel<HD>, dim3(tiles, (unsigned)s.kv_heads, (unsigned)s.b), MMA_THREADS,
 			   rows * tile_stride<HD> * sizeof(bf16), stream, in);
 	});

@@ -68,11 +68,11 @@ class Attention:
         lse, dqkv = memory.put(self.lse.astype(np.float32)), memory.put(guarded_nan(self.dqkv.shape))
         argument = np.array([dqkv, self.put_dout, self.put_qkv, lse, delta], np.uint64).tobytes() + s.packed()
         argument += bytes(-len(argument) % 8)
-        query_rows = 32 if s.head_dim == 128 else 64
-        for name, heads, rows in (
-            ("attention_dq_mma_kernel", s.heads, 4 * TILE_ROWS),
-            ("attention_dkv_mma_kernel", s.kv_heads, 2 * TILE_ROWS + 2 * query_rows),
+        for name, heads, some in (
+            ("attention_dq_mma_kernel", s.heads, 32 if s.head_dim >= 64 else 64),  # key_rows
+            ("attention_dkv_mma_kernel", s.kv_heads, 32 if s.head_dim == 128 else 64),  # query_rows
         ):
+            rows = 2 * TILE_ROWS + 2 * some
             kernel = kernel_of(kernels, name, s.head_dim)
             self.instructions += run(kernel, memory, [argument], self.grid(heads, rows))
         got = from_bf16(memory.get(dqkv, np.uint16, self.dqkv.shape))

@@ -112,8 +112,8 @@ SOURCE_MUTANTS = [
         "dq: the diagonal is not seen",
         (BACKWARD,),
         BACKWARD + ".cu",
-        "q + i % 2 <= row + g",
-        "q + i % 2 < row + g",
+        "q + i % 2 <= first + row + g",
+        "q + i % 2 < first + row + g",
     ),
     SourceMutant(
         "dkv: the diagonal is not seen",

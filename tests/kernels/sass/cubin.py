@@ -2,6 +2,7 @@
 and the operation of each instruction. Encodings are those of sm_80 to sm_120: 128 bits an instruction, the
 operation in the low 12 bits; test_decoder.py holds what is read here against nvdisasm where that is."""
 
+import os
 import re
 import struct
 import subprocess
@@ -9,9 +10,10 @@ from dataclasses import dataclass, field
 
 # The operations that are counted by name. The rest is counted, and named by its number.
 OPERATIONS = {
-    0x981: "LDG", 0x986: "STG", 0x984: "LDS", 0x388: "STS", 0x983: "LDL", 0x387: "STL", 0x987: "STL",
+    0x981: "LDG", 0x986: "STG", 0x984: "LDS", 0x388: "STS", 0x988: "STS", 0x983: "LDL", 0x387: "STL", 0x987: "STL",
     0x83B: "LDSM", 0xFAE: "LDGSTS", 0x23C: "HMMA", 0x308: "MUFU", 0x908: "MUFU", 0xD08: "MUFU", 0xB1D: "BAR",
-    0xF89: "SHFL", 0x947: "BRA", 0x547: "BRA", 0x94D: "EXIT", 0x950: "RET", 0x944: "CALL", 0x918: "NOP",
+    0x389: "SHFL", 0x589: "SHFL", 0x989: "SHFL", 0xF89: "SHFL", 0x947: "BRA", 0x547: "BRA", 0x94D: "EXIT",
+    0x950: "RET", 0x944: "CALL", 0x918: "NOP",
 }  # fmt: skip
 UNIFORM_BRANCH = 0x547  # BRA.U: its predicate is a uniform register's
 ALWAYS = 7  # PT, not negated: as a predicate, what is not conditional has
@@ -77,9 +79,36 @@ def embedded(path):
         elf = file.read()
     (data,) = [data for name, _, data, _, _ in sections(elf) if name == ".rodata"]
     for m in re.finditer(rb"\x7fELF.{14}" + struct.pack("<H", EM_CUDA), data, re.S):
-        yield FATBIN_SASS, cubin_arch(data[m.start() :]), data[m.start() :]
+        elf = data[m.start() :]
+        yield FATBIN_SASS, cubin_arch(elf), elf[: elf_bytes(elf)]
     for m in re.finditer(rb"\n\.version [\d.]+\n\.target sm_(\d+)", data):
         yield FATBIN_PTX, int(m[1]), data[m.start() :]
+
+
+def elf_bytes(elf):
+    """Returns how long an ELF64 file is of which nothing says where it ends."""
+    programs, table = struct.unpack_from("<QQ", elf, 0x20)
+    program_bytes, n_programs, _, n_sections, _ = struct.unpack_from("<5H", elf, 0x36)
+    headers = [struct.unpack_from("<IIQQQQ", elf, table + 64 * i) for i in range(n_sections)]
+    ends = [offset + size for _, kind, _, _, offset, size in headers if kind != 8]
+    return max([*ends, table + 64 * n_sections, programs + program_bytes * n_programs])
+
+
+def code_of(path):
+    """Yields (kind, arch, bytes) of the device code in nvcc's objects and in any plugin."""
+    yield from fatbin_entries(path) if has_fatbin(path) else embedded(path)
+
+
+def is_missing(paths):
+    """Returns whether one of the files is not there, or has code that cannot be read, and says so."""
+    for path in paths:
+        if not os.path.exists(path):
+            print(f"skipped: {path} is not built (target rivulet_cuda)")
+            return True
+        if path.endswith(".so") and has_fatbin(path):
+            print(f"skipped: nvcc made {path}, whose code is compressed; its objects are read instead")
+            return True
+    return False
 
 
 def cubin_arch(elf):

@@ -28,8 +28,7 @@ def main():
     if not all(arch[0].isdigit() for arch in archs):
         print(f"skipped: the plugin is built for {' '.join(archs)}")
         return 77
-    entries = cubin.fatbin_entries if cubin.has_fatbin(plugin) else cubin.embedded
-    there = {(kind, arch) for kind, arch, _ in entries(plugin)}
+    there = {(kind, arch) for kind, arch, _ in cubin.code_of(plugin)}
     say = lambda pairs: ", ".join(
         f"{'PTX' if k == cubin.FATBIN_PTX else 'SASS'} {a}" for k, a in sorted(pairs)
     )  # noqa: E731

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_decoder.py NVDISASM OBJECT...: what cubin.py reads of instructions and branches is what nvdisasm prints."""
+"""test_decoder.py NVDISASM FILE...: what cubin.py reads of instructions and branches, in nvcc's objects or in a plugin
+that NVRTC made, is what nvdisasm prints."""
 
 import os
 import re
@@ -31,13 +32,15 @@ def disassembled(nvdisasm, elf):
 
 
 def main():
-    nvdisasm, *objects = sys.argv[1:]
+    nvdisasm, *files = sys.argv[1:]
     if not os.path.exists(nvdisasm):
         print("skipped: no nvdisasm (pip: nvidia-cuda-nvdisasm; RV_NVDISASM names it)")
         return 77
+    if cubin.is_missing(files):
+        return 77
     known, compared = set(cubin.OPERATIONS.values()), 0
-    for path in objects:
-        for kind, _, elf in cubin.fatbin_entries(path):
+    for path in files:
+        for kind, _, elf in cubin.code_of(path):
             if kind != cubin.FATBIN_SASS:
                 continue
             expected = disassembled(nvdisasm, elf)

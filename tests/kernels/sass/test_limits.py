@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""test_limits.py [--write] NVCC_VERSION OBJECT...: counts the instructions of the kernels' hot loops in the
-machine code of some objects and holds them against limits.txt; --write makes that file's figures anew.
+"""test_limits.py [--write] TABLE COMPILER FILE...: counts the instructions of the kernels' hot loops in the
+machine code of nvcc's objects, or of a plugin that NVRTC made, and holds them against TABLE (limits.txt,
+limits_nvrtc.txt), whose figures are of one COMPILER ("nvcc 13.0"); --write makes them anew.
 
 In every kernel: no stack frame and no access to local memory (spilt registers, arrays that are indexed)."""
 
@@ -12,7 +13,6 @@ from pathlib import Path
 import cubin
 import loops
 
-TABLE = Path(__file__).with_name("limits.txt")
 TOLERANCE = 1.02  # a figure may grow by this much: another order of the same work
 
 
@@ -40,13 +40,13 @@ class Row:
 
 
 def read_table(text):
-    """Returns the version of nvcc that the figures are of, and the rows."""
-    version, rows = re.search(r"^# nvcc (\S+)$", text, re.M).group(1), []
+    """Returns the compiler that the figures are of, and the rows."""
+    compiler, rows = re.search(r"^# ((?:nvcc|NVRTC) \S+)$", text, re.M).group(1), []
     for line in text.splitlines():
         if line and not line.startswith("#"):
             arch, kernel, loop, unit, instructions, elements, _, registers = line.split()
             rows.append(Row(int(arch), kernel, loop, unit, int(instructions), int(elements), int(registers)))
-    return version, rows
+    return compiler, rows
 
 
 def matches(counts, loop):
@@ -101,7 +101,7 @@ def machine_code(paths):
     """Returns {(arch, short name): kernel}."""
     found = {}
     for path in paths:
-        for kind, _, elf in cubin.fatbin_entries(path):
+        for kind, _, elf in cubin.code_of(path):
             if kind == cubin.FATBIN_SASS:
                 kernels = cubin.kernels(elf)
                 names = cubin.demangled([k.name for k in kernels])
@@ -109,25 +109,28 @@ def machine_code(paths):
     return found
 
 
-def write(text, rows, found, version):
-    """Puts the figures of the kernels that were compiled into limits.txt; other rows stay."""
-    heading = [line for line in text.splitlines() if line.startswith("#") and not line.startswith("# nvcc ")]
+def write(table, rows, found, compiler):
+    """Puts the figures of the kernels that were compiled into the table; other rows stay."""
+    lines = table.read_text().splitlines()
+    heading = [line for line in lines if line.startswith("#") and not re.match("# (nvcc|NVRTC) ", line)]
     new = [measured(row, found[row.arch, row.kernel]) if (row.arch, row.kernel) in found else row for row in rows]
     if None in new:
         sys.exit(f"{rows[new.index(None)]}: the kernel has no such loop")
-    TABLE.write_text("\n".join([*heading, f"# nvcc {version}", *(row.text() for row in new)]) + "\n")
+    table.write_text("\n".join([*heading, f"# {compiler}", *(row.text() for row in new)]) + "\n")
 
 
 def main():
     writes = sys.argv[1] == "--write"
-    version, *objects = sys.argv[1 + writes :]
-    text = TABLE.read_text()
-    of_version, rows = read_table(text)
-    found = machine_code(objects)
+    table, compiler, *files = sys.argv[1 + writes :]
+    if cubin.is_missing(files):
+        return 77
+    table = Path(table)
+    of_compiler, rows = read_table(table.read_text())
+    found = machine_code(files)
     if writes:
-        return write(text, rows, found, version)
-    if version != of_version:
-        print(f"limits.txt has the figures of nvcc {of_version}, this is {version}: they are shown and not compared")
+        return write(table, rows, found, compiler)
+    if compiler != of_compiler:
+        print(f"{table.name} is of {of_compiler}, this is {compiler}: its figures are shown and not compared")
     wrong = [fault for (_, name), kernel in found.items() for fault in memory_faults(kernel, name)]
     archs = {arch for arch, _ in found}
     for row in rows:
@@ -136,12 +139,12 @@ def main():
         if (row.arch, row.kernel) not in found:
             wrong.append(f"sm_{row.arch} {row.kernel}: no such kernel")
         else:
-            wrong += compare(row, found[row.arch, row.kernel], version == of_version)
+            wrong += compare(row, found[row.arch, row.kernel], compiler == of_compiler)
     print(f"{len(found)} kernels of {', '.join(f'sm_{a}' for a in sorted(archs))}; {len(wrong)} faults")
     print(*wrong, sep="\n")
     if wrong:
         print("If a loop has become longer for a reason, write its new figures and say why in the commit:")
-        print(f"    {sys.executable} {__file__} --write {version} {' '.join(objects)}")
+        print(f"    {sys.executable} {__file__} --write {table} '{compiler}' {' '.join(files)}")
     return not found or len(wrong) > 0
 
 
