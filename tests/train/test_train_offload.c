@@ -124,6 +124,22 @@ static void test_steps_are_the_processors(void **state) {
 	check_steps("llama", (struct savings){.moments = MOMENTS_INT8, .recompute = RECOMPUTE_BLOCK, .micro_batch = 1});
 }
 
+/* Its pieces, where it has them, are its state. */
+static void expect_streamed(struct replica *r, const uint8_t *want, size_t bytes) {
+	struct replica_stream s;
+	size_t at = 0, n = 0;
+	replica_stream_begin(r, &s);
+	for (const void *piece; (piece = replica_stream_next(&s, &n)) != NULL; at += n) {
+		assert_true(n > 0 && n <= bytes - at);
+		assert_memory_equal(piece, want + at, n);
+	}
+	assert_int_equal(at, bytes);
+}
+
+static void note(void *ctx) {
+	*(int *)ctx += 1;
+}
+
 /* A state of a replica without offload goes on with it, and back. */
 static void test_states_are_the_same(void **state) {
 	(void)state;
@@ -145,6 +161,7 @@ static void test_states_are_the_same(void **state) {
 	assert_int_equal(replica_step(p.offloaded, &stats, NULL), RV_OK);
 	replica_save(p.offloaded, two);
 	assert_memory_not_equal(one, two, bytes);
+	expect_streamed(p.offloaded, two, bytes);
 	assert_int_equal(replica_load(p.plain, two, bytes, NULL), RV_OK);
 	replica_save(p.plain, one);
 	assert_memory_equal(one, two, bytes);
@@ -160,6 +177,7 @@ static void test_an_evaluation_leaves_the_weights(void **state) {
 	struct step_stats stats;
 	char before[65], after[65];
 	double of_plain, of_offloaded;
+	int changes = 0;
 	pair_init(&p, "gpt2", (struct savings){.moments = MOMENTS_FP32});
 	const size_t n = replica_n_params(p.plain);
 	float *other = malloc(n * sizeof *other);
@@ -167,7 +185,9 @@ static void test_an_evaluation_leaves_the_weights(void **state) {
 	memcpy(other, replica_theta(p.plain), n * sizeof *other);
 	assert_int_equal(replica_step(p.offloaded, &stats, NULL), RV_OK);
 	fixture_theta_hash(p.offloaded, before);
+	replica_before_update(p.offloaded, note, &changes);
 	assert_int_equal(replica_eval(p.offloaded, other, HELDOUT_TOKENS, &of_offloaded, NULL), RV_OK);
+	assert_int_equal(changes, 1); /* other weights take the place of its own, which may be being read */
 	assert_int_equal(replica_eval(p.plain, other, HELDOUT_TOKENS, &of_plain, NULL), RV_OK);
 	fixture_theta_hash(p.offloaded, after);
 	assert_true(of_offloaded == of_plain);
