@@ -119,6 +119,7 @@ enum core_strike_reason {
 	CORE_STRIKE_WITHHELD,
 	CORE_STRIKE_FALSE_AUDIT,
 	CORE_STRIKE_TRAINING,
+	CORE_STRIKE_EVADED,
 	CORE_STRIKE_REASONS
 };
 enum { CORE_STRIKES_MAX = 3 }; /* one more bans */
@@ -371,6 +372,7 @@ enum core_event_type {
 	CORE_EVENT_UPHELD,      /* these do not clear it */
 	CORE_EVENT_CLEARED,     /* both found it worth its place: the strike is lifted */
 	CORE_EVENT_UNRESOLVED,  /* the window of an audit of its contribution to `round` is over, with no result */
+	CORE_EVENT_EVADED,      /* its auditors of `round` did not reach it, though rounds were committed with both */
 	CORE_EVENT_COUNT
 };
 struct core_event {
@@ -380,7 +382,7 @@ struct core_event {
 	uint32_t attempt;
 	/* APART, DISPUTED, FALSE_AUDIT, DOUBTED: the member. WORTHLESS: the gain in thousandths of the
 	 * auditor's own, an int32_t. SENDS_LESS: codec | part << 8, as in member_ref. EQUIVOCATED: the
-	 * chunk. */
+	 * chunk. EVADED: how often in a row. */
 	uint32_t other;
 };
 bool core_next_event(struct core *c, struct core_event *out);
@@ -423,6 +425,7 @@ struct core_audit_figures core_audits(const struct core *c);
 struct core_score_figures {
 	uint64_t drawn, worthy, worthless;
 	uint64_t unresolved;      /* those that ended without enough auditors' measurements */
+	uint64_t evaded;          /* those whose auditors the author kept away */
 	uint64_t appeals, lifted; /* strikes that members asked about; of which were taken back */
 	uint32_t open;            /* under way */
 };

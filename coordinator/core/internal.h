@@ -33,6 +33,7 @@
  * leases.c   which sequences of the text each member reads
  * audits.c   which averages members check, and what follows
  * scores.c   whose training members check, and what follows
+ * evasion.c  members that keep their auditors away
  * reputation.c ... for those that did not keep to it; and how much newcomers weigh
  * snapshot.c     which full hash the majority vouches for
  * standstill.c ... and which members vote on it when too few have the state
@@ -446,6 +447,17 @@ void core_decide_scores(struct core *c);
 bool core_scores_changed(struct core *c);
 /* Writes what the member in `slot` scores into its document. */
 void core_scores_put(const struct core *c, uint32_t slot, struct document *d);
+
+/* ---- evasion.c ---- */
+
+/* Notes which auditors of open audits of training the committed roster has together with the
+ * author. */
+void core_note_met(struct core *c);
+/* Returns true if the author kept so many auditors away that the audit can be given up. */
+bool core_is_evaded(const struct core_score *s);
+/* Counts an audit of that round which the member in `slot` has evaded. Returns true if that
+ * strikes it, as core_strike does. */
+bool core_evade(struct core *c, uint32_t slot, uint64_t round);
 
 /* ---- reputation.c ---- */
 

@@ -13,6 +13,9 @@
  *        -> WORTHY     two find the contrary. Nobody is named: a measurement is no proof
  *     -> the next auditor, if one is UNABLE, or says nothing for some rounds, or says WITHHELD; two
  *        that say WITHHELD, where nobody got it: a strike
+ *     -> two more, if one says UNREACHED
+ *        -> EVADED  nobody got it, and three say so whose links work: a strike, if it was so in the
+ *                   audit before (evasion.c)
  *     -> UNRESOLVED  the window is over: an event names the author
  *
  * How many are drawn follows from the share of the roster's training that they may cost: a score is
@@ -141,6 +144,7 @@ static void draw_one(struct core *c, const struct rv_hash *seed, uint32_t audit)
 							 .asked_round = c->round + 1}; /* the one that opens with this commit */
 	draw_text(c, seed, audit, place, &s->order);
 	draw_auditors(c, seed, audit, place, s);
+	s->by[0].asked_round = s->asked_round;
 	c->scores.figures.drawn += !c->replaying;
 }
 
@@ -155,14 +159,24 @@ static void say(struct core *c, enum core_event_type type, const struct core_sco
 		core_say_of(c, type, (uint32_t)slot, s->order.round, other);
 }
 
+static void find_evaded(struct core *c, struct core_score *s) {
+	const int slot = core_find(c, s->order.member);
+	s->over = true;
+	c->scores.changed = true;
+	c->scores.figures.evaded++;
+	s->struck = slot >= 0 && core_evade(c, (uint32_t)slot, s->order.round);
+}
+
 /* Drops audits whose window is over, and those that nobody can ask about. */
 static void drop_over(struct core *c) {
 	for (int i = c->scores.n - 1; i >= 0; i--) {
-		const struct core_score *s = &c->scores.open[i];
+		struct core_score *s = &c->scores.open[i];
 		const bool late = c->round + 1 - s->order.round > c->cfg.audit_window;
 		if (!late && (!s->over || (s->struck && !s->appealed)))
 			continue;
-		if (!s->over && !c->replaying) {
+		if (!s->over && !s->appealed && core_is_evaded(s)) {
+			find_evaded(c, s);
+		} else if (!s->over && !c->replaying) {
 			c->scores.figures.unresolved++;
 			say(c, CORE_EVENT_UNRESOLVED, s, 0);
 		}
@@ -173,6 +187,7 @@ static void drop_over(struct core *c) {
 void core_scores_commit(struct core *c, const struct rv_hash *digest) {
 	if (!core_has_scores(c))
 		return;
+	core_note_met(c);
 	drop_over(c);
 	if (c->roster.n < 3 || core_rows_many(&c->roster.rows))
 		return; /* one auditor strikes nobody; contributions are kept by rows of their own */
@@ -225,7 +240,7 @@ void core_take_scores(struct core *c, uint32_t slot) {
 
 /* What auditors say together: those of an appeal, or all before it. */
 struct tally {
-	uint32_t worthy, worthless, withheld, waiting;
+	uint32_t worthy, worthless, withheld, unreached, waiting;
 };
 
 static bool finds_worthless(const struct core_scorer *by) {
@@ -245,6 +260,7 @@ static struct tally tally_of(const struct core_score *s) {
 		t.worthy += measured && !finds_worthless(by);
 		t.worthless += measured && finds_worthless(by);
 		t.withheld += by->said.verdict == SCORE_WITHHELD;
+		t.unreached += by->said.verdict == SCORE_UNREACHED;
 		t.waiting += by->said.verdict == 0;
 	}
 	return t;
@@ -266,7 +282,15 @@ static uint32_t thousandths(const struct core_score *s) {
 	return (uint32_t)(int32_t)(k > -1e9 ? k : -1e9);
 }
 
+/* The author gave its contribution. */
+static void note_given(struct core *c, const struct core_score *s) {
+	const int slot = core_find(c, s->order.member);
+	if (slot >= 0)
+		c->members[slot].evaded = 0;
+}
+
 static void find_worthless(struct core *c, struct core_score *s) {
+	note_given(c, s);
 	c->scores.figures.worthless++;
 	say(c, CORE_EVENT_WORTHLESS, s, thousandths(s));
 	strike(c, s, CORE_STRIKE_TRAINING);
@@ -280,6 +304,7 @@ static void find_withheld(struct core *c, struct core_score *s) {
 }
 
 static void find_worthy(struct core *c, struct core_score *s) {
+	note_given(c, s);
 	s->over = true;
 	c->scores.changed = true;
 	c->scores.figures.worthy++;
@@ -301,7 +326,7 @@ static void end_appeal(struct core *c, struct core_score *s, bool cleared) {
 static bool ask_next(struct core *c, struct core_score *s) {
 	while (s->asked < s->n) {
 		struct core_scorer *by = &s->by[s->asked++];
-		s->asked_round = c->round;
+		s->asked_round = by->asked_round = c->round;
 		c->scores.changed = true;
 		if (core_may_audit(c, by->member))
 			return true;
@@ -345,6 +370,17 @@ static void note_doubt(struct core *c, struct core_score *s) {
 		}
 }
 
+/* Returns how many shall measure, those included that have. None, if so many did not get it that
+ * rounds decide whose fault that is. */
+static uint32_t wanted(const struct tally *t) {
+	const uint32_t away = t->unreached + t->withheld;
+	if (t->worthless > 0)
+		return AGREE + 1;
+	if (away >= CORE_ENOUGH_AWAY)
+		return 0;
+	return t->unreached > 0 ? CORE_ENOUGH_AWAY - away : 1;
+}
+
 static void weigh(struct core *c, struct core_score *s) {
 	const struct tally t = tally_of(s);
 	note_doubt(c, s);
@@ -354,8 +390,10 @@ static void weigh(struct core *c, struct core_score *s) {
 		find_worthy(c, s);
 	else if (t.withheld >= AGREE && t.worthy + t.worthless == 0)
 		find_withheld(c, s);
+	else if (core_is_evaded(s))
+		find_evaded(c, s);
 	else
-		(void)ask(c, s, &t, t.worthless > 0 ? AGREE + 1 : 1);
+		(void)ask(c, s, &t, wanted(&t));
 }
 
 /* Returns true if something of the author waits for its record: so does the next finding, or one

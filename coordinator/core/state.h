@@ -60,6 +60,7 @@ struct core_member {
 	int64_t moved_until_us; /* time up to which its address changes are paid for (core_moves_at) */
 	bool want_banned;
 	uint8_t strike_due; /* enum core_strike_reason */
+	uint8_t evaded;     /* audits in a row that its auditors could not make, at most CORE_EVADED_MAX (evasion.c) */
 	/* The end of an appeal: the strike for `lift_round` is taken back, or stays. */
 	bool lift_due, uphold_due;
 	uint64_t lift_round;
@@ -302,8 +303,11 @@ struct core_audits {
 
 /* An audit of a contribution to a committed round (scores.c). */
 enum { CORE_SCORES = 64, CORE_SCORE_SEQUENCES = 64 /* that are scored, at most */ };
+enum { CORE_EVADED_MAX = 2, CORE_ENOUGH_AWAY = 3 /* auditors kept away, of which nobody got it */ };
 struct core_scorer {
 	uint32_t member;
+	bool met;                 /* a round after asked_round was committed with it and the author */
+	uint64_t asked_round;     /* that was open when it was asked */
 	struct score_result said; /* verdict 0: nothing yet */
 };
 struct core_score {

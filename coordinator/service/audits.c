@@ -48,9 +48,16 @@ static bool tell_score(struct service *s, const struct core_event *ev) {
 		service_tell(
 			s, RV_WARN, "training_unresolved",
 			"nobody could say what the contribution of member %u to round %" PRIu64
-			" is worth, within audit-window rounds: if this names one member again and again, it may cut links "
-			"to its auditors",
+			" is worth, within audit-window rounds: if this names one member again and again, it may rest whenever it "
+			"is audited",
 			ev->member, ev->round);
+		return true;
+	case CORE_EVENT_EVADED:
+		service_tell(s, RV_WARN, "training_evaded",
+					 "member %u: its auditors could not fetch its contribution to round %" PRIu64
+					 " although it exchanged rounds with them meanwhile: %s",
+					 ev->member, ev->round,
+					 ev->other > 1 ? "again, so it is in quarantine" : "once more in a row is a strike");
 		return true;
 	case CORE_EVENT_CLEARED:
 		service_tell(s, RV_WARN, "appeal_cleared",
@@ -103,16 +110,18 @@ json_t *service_scores_json(const struct service *s) {
 	const struct core_score_figures f = core_scores(s->core);
 	if (!run_config_is_scored(&s->run))
 		return json_null();
-	return json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "share", s->run.audit_training, "window",
+	return json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "share", s->run.audit_training, "window",
 					 (json_int_t)s->run.audit_window, "drawn", (json_int_t)f.drawn, "worthy", (json_int_t)f.worthy,
-					 "worthless", (json_int_t)f.worthless, "unresolved", (json_int_t)f.unresolved, "open",
-					 (json_int_t)f.open, "appeals", (json_int_t)f.appeals, "lifted", (json_int_t)f.lifted);
+					 "worthless", (json_int_t)f.worthless, "unresolved", (json_int_t)f.unresolved, "evaded",
+					 (json_int_t)f.evaded, "open", (json_int_t)f.open, "appeals", (json_int_t)f.appeals, "lifted",
+					 (json_int_t)f.lifted);
 }
 
 json_t *service_reputation_json(const struct core_reputation *r) {
 	static const char *const reasons[] = {[CORE_STRIKE_WITHHELD] = "withheld",
 										  [CORE_STRIKE_FALSE_AUDIT] = "false_audit",
-										  [CORE_STRIKE_TRAINING] = "training"};
+										  [CORE_STRIKE_TRAINING] = "training",
+										  [CORE_STRIKE_EVADED] = "evaded"};
 	return json_pack("{s:I, s:i, s:o, s:o}", "rounds", (json_int_t)r->rounds, "strikes", (int)r->strikes, "reason",
 					 r->strikes > 0 ? json_string(reasons[r->reason]) : json_null(), "quarantined_until",
 					 r->strikes > 0 ? json_integer((json_int_t)r->quarantined_until) : json_null());
@@ -125,8 +134,9 @@ static void score_metrics(const struct service *s, FILE *f) {
 				  "# TYPE rivulet_scores_total counter\n"
 				  "rivulet_scores_total{found=\"worthy\"} %" PRIu64 "\n"
 				  "rivulet_scores_total{found=\"worthless\"} %" PRIu64 "\n"
-				  "rivulet_scores_total{found=\"unresolved\"} %" PRIu64 "\n",
-				  figures.worthy, figures.worthless, figures.unresolved);
+				  "rivulet_scores_total{found=\"unresolved\"} %" PRIu64 "\n"
+				  "rivulet_scores_total{found=\"evaded\"} %" PRIu64 "\n",
+				  figures.worthy, figures.worthless, figures.unresolved, figures.evaded);
 }
 
 void service_audits_metrics(const struct service *s, FILE *f) {

@@ -345,8 +345,8 @@ bool service_tell_audit(struct service *s, const struct core_event *ev);
  * and {"drawn", "right", "wrong", "unresolved", "open"}, audits since this process started. */
 json_t *service_audits_json(const struct service *s);
 /* Returns null in a run whose training is not audited, or {"share", "window"}, which are the run's,
- * and {"drawn", "worthy", "worthless", "unresolved", "open", "appeals", "lifted"}, since this
- * process started. */
+ * and {"drawn", "worthy", "worthless", "unresolved", "evaded", "open", "appeals", "lifted"}, since
+ * this process started. */
 json_t *service_scores_json(const struct service *s);
 void service_audits_metrics(const struct service *s, FILE *f);
 /* Returns {"rounds", "strikes", "reason", "quarantined_until"}, the last two null without a

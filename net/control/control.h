@@ -218,7 +218,12 @@ enum notice_kind {
 	NOTICE_STRUCK       /* the same, because of what audits found, for a `reason` */
 };
 /* STRUCK; numbers are those of enum core_strike_reason. */
-enum notice_struck { NOTICE_STRUCK_WITHHELD = 1, NOTICE_STRUCK_FALSE_AUDIT, NOTICE_STRUCK_TRAINING };
+enum notice_struck {
+	NOTICE_STRUCK_WITHHELD = 1,
+	NOTICE_STRUCK_FALSE_AUDIT,
+	NOTICE_STRUCK_TRAINING,
+	NOTICE_STRUCK_EVADED
+};
 enum notice_reason {
 	NOTICE_UNREACHED = 1, /* the others got nothing from it in `round` */
 	NOTICE_DIVERGED,      /* it holds other weights than the majority, and fetches theirs */

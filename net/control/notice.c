@@ -35,7 +35,7 @@ static bool is_known(const struct notice *m) {
 	if (m->kind == NOTICE_APART || m->kind == NOTICE_RESTS)
 		return m->reason == 0;
 	if (m->kind == NOTICE_STRUCK)
-		return m->reason >= NOTICE_STRUCK_WITHHELD && m->reason <= NOTICE_STRUCK_TRAINING;
+		return m->reason >= NOTICE_STRUCK_WITHHELD && m->reason <= NOTICE_STRUCK_EVADED;
 	return m->kind == NOTICE_NOT_COUNTED && m->reason >= NOTICE_UNREACHED && m->reason <= NOTICE_WRONG_SIZE;
 }
 

@@ -36,8 +36,9 @@ struct score_order {
 
 enum score_verdict {
 	SCORE_MEASURED = 1,
-	SCORE_WITHHELD, /* it gave nothing, or bytes that are not what it has committed to */
-	SCORE_UNABLE,   /* no link to it, or this worker lacks what it needs itself */
+	SCORE_WITHHELD,  /* it gave nothing, or bytes that are not what it has committed to */
+	SCORE_UNABLE,    /* this worker lacks what it needs itself */
+	SCORE_UNREACHED, /* no link to it when patience was over */
 	SCORE_VERDICTS
 };
 struct score_result {

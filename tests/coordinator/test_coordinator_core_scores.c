@@ -365,6 +365,120 @@ static void who_is_not_struck_cannot_appeal(void **state) {
 	assert_int_equal(core_scores(r.core).appeals, 0);
 }
 
+/* ---- authors that keep auditors away ---- */
+
+/* All that are asked about the author's contribution say so, until nobody more is asked. Returns
+ * them. */
+static uint64_t nobody_gets_it(const struct score_order *o, uint64_t but, enum score_verdict verdict) {
+	uint64_t away = but;
+	while ((auditors_of(o) & ~away) != 0)
+		away |= all_conclude(o, away, verdict, 0);
+	return away;
+}
+
+/* Plays until the next audit of the member. */
+static struct score_order next_order_of(uint32_t member) {
+	struct score_order o;
+	do
+		o = next_order();
+	while (o.member != member);
+	return o;
+}
+
+/* Its auditors of a round do not reach it, and rounds go on with all. */
+static void evade(const struct score_order *o) {
+	assert_int_equal(__builtin_popcountll(nobody_gets_it(o, 0, SCORE_UNREACHED)), 3);
+	play_round(0);
+	play_round(0);
+	assert_int_equal(auditors_of(o), 0);
+}
+
+static void two_audits_in_a_row_that_it_evades_strike(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order first = next_order();
+	evade(&first);
+	assert_true(rig_saw(&r, CORE_EVENT_EVADED, first.member));
+	assert_int_equal(rig_view(&r, first.member).reputation.strikes, 0);
+	const struct score_order second = next_order_of(first.member);
+	evade(&second);
+	const struct core_reputation got = rig_view(&r, first.member).reputation;
+	assert_true(got.strikes == 1 && got.reason == CORE_STRIKE_EVADED && got.struck_round == second.round);
+	assert_true(got.quarantined_until > rig_doc(&r)->round);
+	assert_int_equal(core_scores(r.core).evaded, 2);
+	rig_restart(&r);
+	assert_int_equal(rig_view(&r, first.member).reputation.reason, CORE_STRIKE_EVADED);
+}
+
+static void a_measurement_begins_a_new_row(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order first = next_order();
+	evade(&first);
+	const struct score_order second = next_order_of(first.member);
+	(void)all_conclude(&second, 0, SCORE_MEASURED, 1);
+	const struct score_order third = next_order_of(first.member);
+	evade(&third);
+	assert_int_equal(core_scores(r.core).evaded, 2);
+	assert_int_equal(rig_view(&r, first.member).reputation.strikes, 0);
+}
+
+/* One auditor that lies, or has a bad line, costs an honest member nothing. */
+static void one_that_does_not_reach_it_is_outweighed(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order o = next_order();
+	const uint64_t one = all_conclude(&o, 0, SCORE_UNREACHED, 0);
+	assert_int_equal(__builtin_popcountll(auditors_of(&o) & ~one), 2); /* at once */
+	(void)all_conclude(&o, one, SCORE_MEASURED, 1);
+	assert_int_equal(core_scores(r.core).worthy, 1);
+	play_round(0);
+	play_round(0);
+	assert_int_equal(core_scores(r.core).evaded, 0);
+}
+
+/* It took part in no round with its auditors since they were asked: its line is down, or theirs. */
+static void who_is_not_there_evades_nothing(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order o = next_order();
+	assert_int_equal(__builtin_popcountll(nobody_gets_it(&o, 0, SCORE_UNREACHED)), 3);
+	while (!rig_saw(&r, CORE_EVENT_UNRESOLVED, o.member)) {
+		say(o.member, WORKER_SYNCING);
+		play_round(1ull << o.member);
+		rig_wait(&r, 6 * RIG_S); /* grace: a round may wait for it */
+	}
+	assert_int_equal(core_scores(r.core).evaded, 0);
+}
+
+/* It gives nothing to the first, and keeps the others away. */
+static void withholding_from_one_does_not_help(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order o = next_order();
+	const uint64_t first = all_conclude(&o, 0, SCORE_WITHHELD, 0);
+	assert_int_equal(__builtin_popcountll(nobody_gets_it(&o, first, SCORE_UNREACHED)), 3);
+	play_round(0);
+	play_round(0);
+	assert_int_equal(core_scores(r.core).evaded, 1);
+}
+
+static void one_that_evaded_may_appeal(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order first = next_order();
+	evade(&first);
+	const struct score_order second = next_order_of(first.member);
+	evade(&second);
+	memset(n_said, 0, sizeof n_said);
+	appeal(first.member);
+	assert_true(rig_saw(&r, CORE_EVENT_APPEALED, first.member));
+	assert_int_equal(__builtin_popcountll(auditors_of(&second)), 2);
+	(void)all_conclude(&second, 0, SCORE_MEASURED, 1);
+	assert_true(rig_saw(&r, CORE_EVENT_CLEARED, first.member));
+	assert_int_equal(rig_view(&r, first.member).reputation.strikes, 0);
+}
+
 /* ---- two strikes of one member ---- */
 
 /* Plays until two contributions of one member are being audited, those to an earlier and to a later
@@ -530,6 +644,12 @@ int main(void) {
 		TEST(two_others_clear_a_member),
 		TEST(one_of_them_upholds_the_strike),
 		TEST(who_is_not_struck_cannot_appeal),
+		TEST(two_audits_in_a_row_that_it_evades_strike),
+		TEST(a_measurement_begins_a_new_row),
+		TEST(one_that_does_not_reach_it_is_outweighed),
+		TEST(who_is_not_there_evades_nothing),
+		TEST(withholding_from_one_does_not_help),
+		TEST(one_that_evaded_may_appeal),
 		TEST(a_lift_leaves_the_quarantine_before_it),
 		TEST(a_restart_allows_no_second_appeal),
 		TEST(nor_after_an_appeal_in_vain),

@@ -48,7 +48,7 @@ static void test_notices_that_are_not_known(void **state) {
 				 {{.kind = NOTICE_NOT_COUNTED}, RV_E_PROTOCOL},
 				 {{.kind = NOTICE_STRUCK + 1}, RV_E_PROTOCOL},
 				 {{.kind = NOTICE_STRUCK}, RV_E_PROTOCOL},
-				 {{.kind = NOTICE_STRUCK, .reason = NOTICE_STRUCK_TRAINING + 1}, RV_E_PROTOCOL},
+				 {{.kind = NOTICE_STRUCK, .reason = NOTICE_STRUCK_EVADED + 1}, RV_E_PROTOCOL},
 				 {{.kind = NOTICE_STRUCK, .reason = NOTICE_STRUCK_WITHHELD, .until_round = 9}, RV_OK},
 				 {{.kind = NOTICE_RESTS, .reason = 1}, RV_E_PROTOCOL},
 				 {{.kind = NOTICE_APART, .n_others = 1, .rate = 1}, RV_E_INVALID},

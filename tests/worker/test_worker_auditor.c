@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SELF = 1, MEMBERS = 3, CHUNKS = 5, CHUNK = 3, BYTES = 100, TAG = 77 };
+enum { SELF = 1, MEMBERS = 3, CHUNKS = 5, CHUNK = 3, BYTES = 100, TAG = 77, PATIENCE_US = 30 * 1000 * 1000 };
 
 static struct {
 	struct auditor *a;
@@ -16,9 +16,10 @@ static struct {
 	bool linked[MEMBERS], own_is_there;
 	int taken, judged;
 	enum audit_verdict verdict;
-	size_t sent_bytes; /* of a contribution to be scored; 0: this worker cannot */
-	uint8_t *scored;   /* that was given to be scored; NULL: none */
-	uint32_t chunk;    /* that answers are for, and FETCH is expected for */
+	size_t sent_bytes;  /* of a contribution to be scored; 0: this worker cannot */
+	uint8_t *scored;    /* that was given to be scored; NULL: none */
+	uint32_t scored_of; /* whose that is */
+	uint32_t chunk;     /* that answers are for, and FETCH is expected for */
 } w;
 
 static size_t chunk_bytes(void *ctx, uint64_t round, uint8_t codec, uint32_t chunk) {
@@ -80,7 +81,8 @@ static size_t sent_bytes(void *ctx, const struct score_order *o) {
 
 static void score(void *ctx, const struct score_order *o, uint8_t *encoded) {
 	(void)ctx;
-	assert_true(o->member == 2 && w.scored == NULL);
+	assert_true(w.scored == NULL);
+	w.scored_of = o->member;
 	w.scored = encoded;
 	w.taken--;
 }
@@ -102,7 +104,7 @@ static void open_world(void) {
 	w.verdict = AUDIT_RIGHT;
 	w.own_is_there = true;
 	w.chunk = CHUNK;
-	w.a = auditor_init(memory, SELF, TAG, &ops);
+	w.a = auditor_init(memory, SELF, TAG, PATIENCE_US, &ops);
 	doc = (struct document){.phase = RUN_REDUCE, .round = 7, .attempt = 2, .n_chunks = CHUNKS, .n_members = MEMBERS};
 	for (uint32_t m = 0; m < MEMBERS; m++) {
 		w.linked[m] = true;
@@ -286,8 +288,8 @@ static void patience_ends(void **state) {
 	begin();
 	assert_true(is_asked(0) && is_asked(2));
 	assert_int_equal(answer(0), RV_OK);
-	assert_int_equal(auditor_deadline_us(w.a), AUDITOR_PATIENCE_US);
-	w.now_us = AUDITOR_PATIENCE_US;
+	assert_int_equal(auditor_deadline_us(w.a), PATIENCE_US);
+	w.now_us = PATIENCE_US;
 	auditor_tick(w.a, w.now_us);
 	expect(AUDIT_WITHHELD, 2);
 	assert_int_equal(close_world(NULL), 0);
@@ -296,7 +298,7 @@ static void patience_ends(void **state) {
 	w.linked[2] = false;
 	assert_true(is_asked(0));
 	assert_int_equal(answer(0), RV_OK);
-	w.now_us = AUDITOR_PATIENCE_US;
+	w.now_us = PATIENCE_US;
 	auditor_tick(w.a, w.now_us);
 	expect(AUDIT_UNABLE, 2);
 }
@@ -405,6 +407,7 @@ static void a_whole_contribution_is_fetched_and_scored(void **state) {
 	(void)state;
 	order_score(2, 0);
 	fetch_all(0);
+	assert_int_equal(w.scored_of, 2);
 	assert_memory_equal(w.scored, w.data[2], CHUNKS * BYTES);
 	assert_int_equal(auditor_deadline_us(w.a), INT64_MAX);
 	const struct score_result r = {.round = 7, .member = 2, .verdict = SCORE_MEASURED, .gain = 0.5f, .own = 1};
@@ -438,26 +441,26 @@ static void one_that_gives_another_contribution_withholds(void **state) {
 	expect_score(SCORE_WITHHELD, 0);
 }
 
-static void silence_withholds_and_no_link_is_nobodys_fault(void **state) {
+static void silence_withholds_and_no_link_is_said(void **state) {
 	(void)state;
 	for (int is_linked = 0; is_linked < 2; is_linked++) {
 		order_score(2, 0);
 		w.linked[2] = is_linked;
 		assert_true(is_asked(2));
 		assert_int_equal(answer(2), RV_OK);
-		w.now_us += AUDITOR_PATIENCE_US; /* since the last chunk */
+		w.now_us += PATIENCE_US; /* since the last chunk */
 		auditor_tick(w.a, w.now_us);
-		expect_score(is_linked ? SCORE_WITHHELD : SCORE_UNABLE, 0);
+		expect_score(is_linked ? SCORE_WITHHELD : SCORE_UNREACHED, 0);
 	}
 }
 
 /* Each chunk comes in time, and all of them too late. */
 static void a_drip_of_chunks_ends(void **state) {
 	(void)state;
-	const int64_t latest_us = AUDITOR_PATIENCE_US + (int64_t)CHUNKS * BYTES * 1000000 / AUDITOR_LEAST_BYTES_PER_S;
+	const int64_t latest_us = PATIENCE_US + (int64_t)CHUNKS * BYTES * 1000000 / AUDITOR_LEAST_BYTES_PER_S;
 	order_score(2, 0);
 	assert_true(is_asked(2));
-	w.now_us = AUDITOR_PATIENCE_US - 1;
+	w.now_us = PATIENCE_US - 1;
 	auditor_tick(w.a, w.now_us);
 	assert_int_equal(answer(2), RV_OK);
 	w.chunk = 1;
@@ -466,6 +469,105 @@ static void a_drip_of_chunks_ends(void **state) {
 	w.now_us = latest_us;
 	auditor_tick(w.a, w.now_us);
 	expect_score(SCORE_WITHHELD, 0);
+}
+
+/* Member 2 takes its time with its contribution, of which a chunk is on its way. */
+static void a_slow_author_holds_no_average_up(void **state) {
+	static struct report r;
+	(void)state;
+	order_score(2, 0);
+	assert_true(is_asked(2));
+	doc.phase = RUN_REDUCE;
+	doc.round = 7;
+	auditor_note_roster(w.a, &doc);
+	order(2);
+	w.chunk = CHUNK;
+	assert_true(is_asked(0) && !is_asked(2)); /* one chunk of a member at a time */
+	assert_int_equal(answer(0), RV_OK);
+	w.chunk = 0;
+	assert_int_equal(answer(2), RV_OK);
+	w.chunk = CHUNK;
+	assert_true(is_asked(2));
+	assert_int_equal(answer(2), RV_OK);
+	auditor_report(w.a, &r);
+	assert_true(w.judged == 1 && r.n_verdicts == 1 && r.n_scores == 0);
+	w.chunk = 1;
+	assert_true(is_asked(2)); /* and its contribution goes on */
+}
+
+/* A piece that was not asked for, as one of the contribution was on its way, is not withheld. */
+static void one_that_still_gives_another_chunk_withholds_nothing(void **state) {
+	(void)state;
+	order_score(2, 0);
+	w.now_us = PATIENCE_US / 2;
+	assert_true(is_asked(2));
+	assert_int_equal(answer(2), RV_OK);
+	w.chunk = 1;
+	assert_true(is_asked(2));
+	doc.phase = RUN_REDUCE;
+	doc.round = 7;
+	auditor_note_roster(w.a, &doc);
+	w.now_us = 0;
+	order(2);
+	w.chunk = CHUNK;
+	assert_true(is_asked(0));
+	assert_int_equal(answer(0), RV_OK);
+	w.now_us = PATIENCE_US;
+	auditor_tick(w.a, w.now_us);
+	assert_true(result()->verdict == AUDIT_UNABLE && result()->member == NET_NO_MEMBER);
+}
+
+static void give_score(uint32_t member) {
+	const struct score_result r = {.round = 7, .member = member, .verdict = SCORE_MEASURED, .gain = 0.5f, .own = 1};
+	assert_int_equal(w.scored_of, member);
+	assert_memory_equal(w.scored, w.data[member], CHUNKS * BYTES);
+	free(w.scored);
+	w.scored = NULL;
+	auditor_scored(w.a, &r);
+}
+
+static void authors_give_side_by_side_and_are_scored_in_turn(void **state) {
+	static struct report r;
+	(void)state;
+	order_score(2, 0);
+	doc.n_scores = 2;
+	doc.scores[1] = doc.scores[0];
+	doc.scores[1].member = 0;
+	doc.scores[1].root = merkle_root(w.nodes[0], CHUNKS);
+	auditor_follow(w.a, w.now_us, &doc);
+	for (w.chunk = 0; w.chunk < CHUNKS; w.chunk++) {
+		assert_true(is_asked(0) && is_asked(2));
+		assert_int_equal(answer(0), RV_OK);
+		assert_int_equal(answer(2), RV_OK);
+	}
+	give_score(0);
+	give_score(2);
+	assert_true(w.scored == NULL);
+	auditor_report(w.a, &r);
+	assert_int_equal(r.n_scores, 2);
+}
+
+/* The first one is ordered no more, and its score is still being measured. */
+static void a_score_that_nobody_wants_is_waited_for(void **state) {
+	(void)state;
+	order_score(2, 0);
+	fetch_all(0);
+	const struct score_order second = {.round = 7,
+									   .member = 0,
+									   .n_chunks = CHUNKS,
+									   .share = 1,
+									   .root = merkle_root(w.nodes[0], CHUNKS),
+									   .n_pieces = 1,
+									   .pieces = {{0, 1}}};
+	doc.scores[0] = second;
+	auditor_follow(w.a, w.now_us, &doc);
+	for (w.chunk = 0; w.chunk < CHUNKS; w.chunk++) {
+		assert_true(is_asked(0));
+		assert_int_equal(answer(0), RV_OK);
+	}
+	give_score(2);
+	give_score(0);
+	expect_score(SCORE_MEASURED, 0.5f);
 }
 
 static void what_cannot_be_scored_makes_it_unable(void **state) {
@@ -506,8 +608,12 @@ int main(void) {
 		cmocka_unit_test_teardown(a_whole_contribution_is_fetched_and_scored, close_world),
 		cmocka_unit_test_teardown(of_a_slow_member_what_it_sent, close_world),
 		cmocka_unit_test_teardown(one_that_gives_another_contribution_withholds, close_world),
-		cmocka_unit_test_teardown(silence_withholds_and_no_link_is_nobodys_fault, close_world),
+		cmocka_unit_test_teardown(silence_withholds_and_no_link_is_said, close_world),
 		cmocka_unit_test_teardown(a_drip_of_chunks_ends, close_world),
+		cmocka_unit_test_teardown(a_slow_author_holds_no_average_up, close_world),
+		cmocka_unit_test_teardown(one_that_still_gives_another_chunk_withholds_nothing, close_world),
+		cmocka_unit_test_teardown(authors_give_side_by_side_and_are_scored_in_turn, close_world),
+		cmocka_unit_test_teardown(a_score_that_nobody_wants_is_waited_for, close_world),
 		cmocka_unit_test_teardown(what_cannot_be_scored_makes_it_unable, close_world),
 		cmocka_unit_test_teardown(a_score_that_comes_late_is_dropped, close_world),
 	};

@@ -29,16 +29,11 @@ struct piece {
 	uint8_t *at;
 };
 
-struct auditor {
-	struct auditor_ops ops;
-	uint32_t self;
-	uint64_t run_tag;
-	struct auditor_roster rosters[AUDITOR_ROUNDS]; /* by round mod AUDITOR_ROUNDS */
-	int n_orders;
-	struct order orders[MAX_ORDERS]; /* those of averages first */
-	bool news;
-	/* The audit under way. */
-	int at;                              /* place in orders; -1: none */
+/* An audit under way. The first lane is for averages, the others for training: one whose sender is
+ * slow does not hold up the others. */
+enum { LANE_AVERAGES, LANE_TRAINING, LANES = LANE_TRAINING + NET_MAX_SCORES };
+struct lane {
+	int at;                              /* place in orders; -1: none is under way */
 	const struct auditor_roster *roster; /* of averages */
 	uint32_t chunk, n_chunks;            /* that is asked for, of so many */
 	int64_t until_us;
@@ -50,6 +45,19 @@ struct auditor {
 	uint8_t *next;
 	size_t sent_bytes;
 	int64_t latest_us; /* for the last chunk */
+	bool whole;        /* all chunks are here: it waits for its score */
+};
+
+struct auditor {
+	struct auditor_ops ops;
+	uint32_t self;
+	uint64_t run_tag;
+	int64_t patience_us;
+	struct auditor_roster rosters[AUDITOR_ROUNDS]; /* by round mod AUDITOR_ROUNDS */
+	int n_orders;
+	struct order orders[MAX_ORDERS]; /* those of averages first */
+	bool news, scoring;              /* scoring: the owner has a contribution that it scores */
+	struct lane lanes[LANES];
 	/* Answers that are still due to an audit that has ended: the next one of each of these members,
 	 * which are linked. */
 	struct {
@@ -64,60 +72,83 @@ size_t auditor_size(void) {
 	return sizeof(struct auditor);
 }
 
-struct auditor *auditor_init(void *memory, uint32_t self_member, uint64_t run_tag, const struct auditor_ops *ops) {
+struct auditor *auditor_init(void *memory, uint32_t self_member, uint64_t run_tag, int64_t patience_us,
+							 const struct auditor_ops *ops) {
 	struct auditor *a = memory;
 	memset(a, 0, sizeof *a);
 	a->ops = *ops;
 	a->self = self_member;
 	a->run_tag = run_tag;
-	a->at = -1;
+	a->patience_us = patience_us;
+	for (int i = 0; i < LANES; i++)
+		a->lanes[i].at = -1;
 	return a;
 }
 
-static struct frame_fetch fetch_of(const struct auditor *a) {
-	const struct order *o = &a->orders[a->at];
+static struct order *order_of(struct auditor *a, const struct lane *l) {
+	RV_ASSERT(l->at >= 0 && l->at < a->n_orders);
+	return &a->orders[l->at];
+}
+
+static struct frame_fetch fetch_of(const struct auditor *a, const struct lane *l) {
+	const struct order *o = &a->orders[l->at];
 	return (struct frame_fetch){.kind = FRAME_FETCH_CONTRIBUTION,
 								.part = FRAME_PART_PIECE,
 								.round = o->scores ? o->score.round : o->of.round,
-								.index = a->chunk};
+								.index = l->chunk};
 }
 
-/* Ends the audit under way; answers that are still to come are void. */
-static void leave(struct auditor *a) {
-	for (int i = 0; i < a->n; i++) {
-		if (a->pieces[i].state != PIECE_ASKED)
+/* Ends the audit; answers that are still to come are void. */
+static void leave(struct auditor *a, struct lane *l) {
+	for (int i = 0; i < l->n; i++) {
+		if (l->pieces[i].state != PIECE_ASKED)
 			continue;
 		RV_ASSERT(a->n_void < NET_MAX_PEERS); /* one of each linked member */
-		a->void_answers[a->n_void].member = a->pieces[i].from->member;
-		a->void_answers[a->n_void++].of = fetch_of(a);
+		a->void_answers[a->n_void].member = l->pieces[i].from->member;
+		a->void_answers[a->n_void++].of = fetch_of(a, l);
 	}
-	if (a->memory != NULL)
-		a->ops.give(a->ops.ctx, a->memory);
-	a->memory = NULL;
-	a->n = 0;
-	a->at = -1;
+	if (l->memory != NULL)
+		a->ops.give(a->ops.ctx, l->memory);
+	l->memory = NULL;
+	l->whole = false;
+	l->n = 0;
+	l->at = -1;
 }
 
 void auditor_release(struct auditor *a) {
-	if (a->at >= 0)
-		leave(a);
+	for (int i = 0; i < LANES; i++)
+		if (a->lanes[i].at >= 0)
+			leave(a, &a->lanes[i]);
 }
 
-static void conclude(struct auditor *a, enum audit_verdict verdict, uint32_t member, const struct rv_hash *found) {
-	struct order *o = &a->orders[a->at];
-	RV_ASSERT(a->at >= 0 && !o->done);
+static void conclude_score(struct auditor *a, struct lane *l, enum score_verdict verdict) {
+	struct order *o = order_of(a, l);
+	RV_ASSERT(o->scores && !o->done);
 	o->done = true;
-	if (o->scores)
-		o->scored =
-			(struct score_result){.round = o->score.round,
-								  .member = o->score.member,
-								  .verdict = (uint8_t)(verdict == AUDIT_WITHHELD ? SCORE_WITHHELD : SCORE_UNABLE)};
+	o->scored = (struct score_result){.round = o->score.round, .member = o->score.member, .verdict = (uint8_t)verdict};
+	a->news = true;
+	leave(a, l);
+}
+
+static void conclude(struct auditor *a, struct lane *l, enum audit_verdict verdict, uint32_t member,
+					 const struct rv_hash *found) {
+	struct order *o = order_of(a, l);
+	RV_ASSERT(!o->scores && !o->done);
+	o->done = true;
 	o->result = (struct audit_result){
 		.round = o->of.round, .chunk = o->of.chunk, .verdict = (uint8_t)verdict, .member = member};
 	if (verdict == AUDIT_WRONG)
 		o->result.found = *found;
 	a->news = true;
-	leave(a);
+	leave(a, l);
+}
+
+/* The member gives nothing, or not what it has committed to. */
+static void conclude_withheld(struct auditor *a, struct lane *l, uint32_t member) {
+	if (order_of(a, l)->scores)
+		conclude_score(a, l, SCORE_WITHHELD);
+	else
+		conclude(a, l, AUDIT_WITHHELD, member, NULL);
 }
 
 /* ---- rosters and orders ---- */
@@ -125,8 +156,9 @@ static void conclude(struct auditor *a, enum audit_verdict verdict, uint32_t mem
 void auditor_note_roster(struct auditor *a, const struct document *d) {
 	struct auditor_roster *r = &a->rosters[d->round % AUDITOR_ROUNDS];
 	RV_ASSERT(d->phase == RUN_REDUCE);
-	if (a->at >= 0 && a->roster == r)
-		conclude(a, AUDIT_UNABLE, NET_NO_MEMBER, NULL); /* it took too long, or its round was taken back */
+	struct lane *l = &a->lanes[LANE_AVERAGES];
+	if (l->at >= 0 && l->roster == r)
+		conclude(a, l, AUDIT_UNABLE, NET_NO_MEMBER, NULL); /* it took too long, or its round was taken back */
 	*r = (struct auditor_roster){.round = d->round, .attempt = d->n_rows > 1 ? 0 : d->attempt, .n_chunks = d->n_chunks};
 	for (int i = 0; i < d->n_members && d->n_rows <= 1; i++) {
 		const struct member_ref *m = &d->members[i];
@@ -153,21 +185,35 @@ static int list_orders(const struct document *d, struct order out[MAX_ORDERS]) {
 	return n;
 }
 
+/* Returns the lane in which that order is under way; NULL: it is not. */
+static struct lane *lane_of(struct auditor *a, int order) {
+	for (int i = 0; i < LANES; i++)
+		if (a->lanes[i].at == order)
+			return &a->lanes[i];
+	return NULL;
+}
+
 void auditor_follow(struct auditor *a, int64_t now_us, const struct document *d) {
 	struct order orders[MAX_ORDERS];
+	int at[LANES];
 	const int n = list_orders(d, orders);
-	int at = -1;
+	for (int i = 0; i < LANES; i++)
+		at[i] = -1;
 	for (int i = 0; i < n; i++)
 		for (int k = 0; k < a->n_orders; k++)
 			if (same_order(&orders[i], &a->orders[k])) {
+				const struct lane *l = lane_of(a, k);
 				orders[i] = a->orders[k];
-				at = k == a->at ? i : at;
+				if (l != NULL)
+					at[l - a->lanes] = i;
 			}
-	if (a->at >= 0 && at < 0)
-		leave(a);
+	for (int i = 0; i < LANES; i++)
+		if (a->lanes[i].at >= 0 && at[i] < 0)
+			leave(a, &a->lanes[i]);
 	a->n_orders = n;
 	memcpy(a->orders, orders, (size_t)n * sizeof orders[0]);
-	a->at = at;
+	for (int i = 0; i < LANES; i++)
+		a->lanes[i].at = at[i];
 	auditor_tick(a, now_us);
 }
 
@@ -190,28 +236,28 @@ bool auditor_has_news(struct auditor *a) {
 
 /* ---- one audit ---- */
 
-static void judge(struct auditor *a) {
-	struct auditor_case c = {.roster = a->roster, .chunk = a->orders[a->at].of.chunk, .n = a->n};
+static void judge(struct auditor *a, struct lane *l) {
+	struct auditor_case c = {.roster = l->roster, .chunk = order_of(a, l)->of.chunk, .n = l->n};
 	struct rv_hash found = {{0}};
-	for (int i = 0; i < a->n; i++) {
-		c.members[i] = a->pieces[i].from;
-		c.data[i] = a->pieces[i].at;
+	for (int i = 0; i < l->n; i++) {
+		c.members[i] = l->pieces[i].from;
+		c.data[i] = l->pieces[i].at;
 	}
 	const enum audit_verdict verdict = a->ops.judge(a->ops.ctx, &c, &found);
 	RV_ASSERT(verdict == AUDIT_RIGHT || verdict == AUDIT_WRONG || verdict == AUDIT_UNABLE);
-	conclude(a, verdict, NET_NO_MEMBER, &found);
+	conclude(a, l, verdict, NET_NO_MEMBER, &found);
 }
 
-static bool has_all(const struct auditor *a) {
-	for (int i = 0; i < a->n; i++)
-		if (a->pieces[i].state != PIECE_HERE)
+static bool has_all(const struct lane *l) {
+	for (int i = 0; i < l->n; i++)
+		if (l->pieces[i].state != PIECE_HERE)
 			return false;
 	return true;
 }
 
 /* Returns true if the piece is the chunk that its sender has committed to. */
-static bool is_proven(const struct auditor *a, const struct piece *p) {
-	const struct merkle_range range = {a->n_chunks, a->chunk, 1};
+static bool is_proven(const struct lane *l, const struct piece *p) {
+	const struct merkle_range range = {l->n_chunks, l->chunk, 1};
 	const struct rv_hash leaf = merkle_leaf(range.first, p->at, p->chunk_bytes);
 	struct rv_hash proof[MERKLE_MAX_PROOF];
 	memcpy(proof, p->at + p->chunk_bytes, p->bytes - p->chunk_bytes);
@@ -224,28 +270,28 @@ static const struct auditor_roster *roster_of(const struct auditor *a, const str
 }
 
 /* Lists the participants that contributed to the chunk; returns the bytes of their pieces. */
-static size_t list_pieces(struct auditor *a, const struct audit_order *o) {
-	const struct merkle_range range = {a->roster->n_chunks, o->chunk, 1};
+static size_t list_pieces(const struct auditor *a, struct lane *l, const struct audit_order *o) {
+	const struct merkle_range range = {l->roster->n_chunks, o->chunk, 1};
 	const size_t proof_bytes = merkle_proof_hashes(&range) * sizeof(struct rv_hash);
 	size_t bytes = 0;
-	a->n = 0;
-	for (int i = 0; i < a->roster->n; i++) {
-		const struct auditor_member *m = &a->roster->members[i];
+	l->n = 0;
+	for (int i = 0; i < l->roster->n; i++) {
+		const struct auditor_member *m = &l->roster->members[i];
 		if (!slow_contributes(m->part, m->member, o->round, o->chunk))
 			continue;
 		const size_t chunk_bytes = a->ops.chunk_bytes(a->ops.ctx, o->round, m->codec, o->chunk);
-		a->pieces[a->n++] = (struct piece){.from = m, .chunk_bytes = chunk_bytes, .bytes = chunk_bytes + proof_bytes};
-		bytes += a->pieces[a->n - 1].bytes;
+		l->pieces[l->n++] = (struct piece){.from = m, .chunk_bytes = chunk_bytes, .bytes = chunk_bytes + proof_bytes};
+		bytes += l->pieces[l->n - 1].bytes;
 	}
 	return bytes;
 }
 
 /* Takes this worker's own piece. */
-static void take_own(struct auditor *a, struct piece *p, const struct audit_order *o) {
-	if (a->ops.own(a->ops.ctx, o->round, o->chunk, p->at, p->bytes) && is_proven(a, p))
+static void take_own(struct auditor *a, struct lane *l, struct piece *p, const struct audit_order *o) {
+	if (a->ops.own(a->ops.ctx, o->round, o->chunk, p->at, p->bytes) && is_proven(l, p))
 		p->state = PIECE_HERE;
 	else
-		conclude(a, AUDIT_UNABLE, NET_NO_MEMBER, NULL);
+		conclude(a, l, AUDIT_UNABLE, NET_NO_MEMBER, NULL);
 }
 
 /* ---- of a whole contribution ---- */
@@ -254,153 +300,230 @@ static bool has_chunk(const struct score_order *o, uint32_t chunk) {
 	return slow_contributes(o->part, o->member, o->round, chunk);
 }
 
-/* Asks for the first chunk from a->chunk on that the author has contributed; returns false if there
+/* Asks for the first chunk from l->chunk on that the author has contributed; returns false if there
  * is none. */
-static bool ask_for_chunk(struct auditor *a) {
-	const struct score_order *o = &a->orders[a->at].score;
-	while (a->chunk < a->n_chunks && !has_chunk(o, a->chunk))
-		a->chunk++;
-	if (a->chunk == a->n_chunks)
+static bool ask_for_chunk(struct auditor *a, struct lane *l) {
+	const struct score_order *o = &order_of(a, l)->score;
+	while (l->chunk < l->n_chunks && !has_chunk(o, l->chunk))
+		l->chunk++;
+	if (l->chunk == l->n_chunks)
 		return false;
-	const size_t chunk_bytes = a->ops.chunk_bytes(a->ops.ctx, o->round, o->codec, a->chunk);
-	const struct merkle_range range = {a->n_chunks, a->chunk, 1};
-	a->pieces[0] = (struct piece){.from = &a->author,
+	const size_t chunk_bytes = a->ops.chunk_bytes(a->ops.ctx, o->round, o->codec, l->chunk);
+	const struct merkle_range range = {l->n_chunks, l->chunk, 1};
+	l->pieces[0] = (struct piece){.from = &l->author,
 								  .chunk_bytes = chunk_bytes,
 								  .bytes = chunk_bytes + merkle_proof_hashes(&range) * sizeof(struct rv_hash),
-								  .at = (uint8_t *)a->memory + a->sent_bytes};
+								  .at = (uint8_t *)l->memory + l->sent_bytes};
 	return true;
 }
 
-/* Returns the time that a contribution of this size has: a drip must not hold other audits up. */
-static int64_t fetch_us(size_t bytes) {
-	return AUDITOR_PATIENCE_US + (int64_t)((uint64_t)bytes * 1000000 / AUDITOR_LEAST_BYTES_PER_S);
+/* Returns the time that a contribution of this size has: a drip must not hold an audit up. */
+static int64_t fetch_us(const struct auditor *a, size_t bytes) {
+	return a->patience_us + (int64_t)((uint64_t)bytes * 1000000 / AUDITOR_LEAST_BYTES_PER_S);
 }
 
-static void begin_score(struct auditor *a, int64_t now_us) {
+static void begin_score(struct auditor *a, int64_t now_us, struct lane *l) {
 	enum { PIECE_BYTES = NET_MAX_CHUNK_BYTES + MERKLE_MAX_PROOF * sizeof(struct rv_hash) };
-	const struct score_order *o = &a->orders[a->at].score;
-	a->roster = NULL;
-	a->author = (struct auditor_member){.member = o->member, .codec = o->codec, .part = o->part, .root = o->root};
-	a->n_chunks = o->n_chunks;
-	a->chunk = 0;
-	a->sent_bytes = o->member != a->self ? a->ops.sent_bytes(a->ops.ctx, o) : 0;
-	if (a->sent_bytes > 0)
-		a->memory = a->ops.take(a->ops.ctx, a->sent_bytes + PIECE_BYTES);
-	a->next = a->memory;
-	a->latest_us = now_us + fetch_us(a->sent_bytes);
-	a->n = 1;
-	if (a->memory == NULL || !ask_for_chunk(a)) {
-		a->n = 0;
-		conclude(a, AUDIT_UNABLE, NET_NO_MEMBER, NULL);
+	const struct score_order *o = &order_of(a, l)->score;
+	l->roster = NULL;
+	l->author = (struct auditor_member){.member = o->member, .codec = o->codec, .part = o->part, .root = o->root};
+	l->n_chunks = o->n_chunks;
+	l->chunk = 0;
+	l->sent_bytes = o->member != a->self ? a->ops.sent_bytes(a->ops.ctx, o) : 0;
+	if (l->sent_bytes > 0)
+		l->memory = a->ops.take(a->ops.ctx, l->sent_bytes + PIECE_BYTES);
+	l->next = l->memory;
+	l->latest_us = now_us + fetch_us(a, l->sent_bytes);
+	l->n = 1;
+	if (l->memory == NULL || !ask_for_chunk(a, l)) {
+		l->n = 0;
+		conclude_score(a, l, SCORE_UNABLE);
 	}
 }
 
-/* Keeps a chunk that is proven; the last one: the contribution is scored. */
-static void keep_chunk(struct auditor *a, int64_t now_us) {
-	const struct piece p = a->pieces[0];
-	memcpy(a->next, p.at, p.chunk_bytes);
-	a->next += p.chunk_bytes;
-	a->chunk++;
-	a->until_us = now_us + AUDITOR_PATIENCE_US < a->latest_us ? now_us + AUDITOR_PATIENCE_US : a->latest_us;
-	if (ask_for_chunk(a))
+/* Gives the owner a contribution to score, if one is here and it has none. */
+static void score_next(struct auditor *a) {
+	for (int i = LANE_TRAINING; i < LANES && !a->scoring; i++) {
+		struct lane *l = &a->lanes[i];
+		uint8_t *encoded = l->memory;
+		if (!l->whole || encoded == NULL)
+			continue;
+		a->scoring = true;
+		l->memory = NULL;
+		a->ops.score(a->ops.ctx, &order_of(a, l)->score, encoded);
+	}
+}
+
+/* Keeps a chunk that is proven; the last one: the contribution can be scored. */
+static void keep_chunk(struct auditor *a, int64_t now_us, struct lane *l) {
+	const struct piece p = l->pieces[0];
+	memcpy(l->next, p.at, p.chunk_bytes);
+	l->next += p.chunk_bytes;
+	l->chunk++;
+	l->until_us = now_us + a->patience_us < l->latest_us ? now_us + a->patience_us : l->latest_us;
+	if (ask_for_chunk(a, l))
 		return;
-	uint8_t *encoded = a->memory;
-	RV_ASSERT(a->next == encoded + a->sent_bytes);
-	a->memory = NULL;
-	a->n = 0;
-	a->until_us = INT64_MAX;
-	a->ops.score(a->ops.ctx, &a->orders[a->at].score, encoded);
+	RV_ASSERT(l->next == (uint8_t *)l->memory + l->sent_bytes);
+	l->whole = true;
+	l->n = 0;
+	l->until_us = INT64_MAX;
+	score_next(a);
 }
 
 void auditor_scored(struct auditor *a, const struct score_result *result) {
-	struct order *o = a->at >= 0 ? &a->orders[a->at] : NULL;
-	if (o == NULL || !o->scores || a->until_us != INT64_MAX || o->score.round != result->round ||
-		o->score.member != result->member)
-		return; /* it is ordered no more */
-	o->done = true;
-	o->scored = *result;
-	a->news = true;
-	leave(a);
+	RV_ASSERT(a->scoring);
+	a->scoring = false;
+	for (int i = LANE_TRAINING; i < LANES; i++) {
+		struct lane *l = &a->lanes[i];
+		struct order *o = l->whole && l->memory == NULL ? order_of(a, l) : NULL;
+		if (o == NULL || o->score.round != result->round || o->score.member != result->member)
+			continue; /* or it is ordered no more */
+		o->done = true;
+		o->scored = *result;
+		a->news = true;
+		leave(a, l);
+	}
+	score_next(a);
 }
 
 /* ---- begin and end ---- */
 
-static void begin_average(struct auditor *a) {
-	const struct audit_order *o = &a->orders[a->at].of;
-	a->roster = roster_of(a, o);
-	a->chunk = o->chunk;
-	a->n_chunks = a->roster != NULL ? a->roster->n_chunks : 0;
-	const size_t bytes = a->roster != NULL ? list_pieces(a, o) : 0;
-	if (bytes > 0)
-		a->memory = a->ops.take(a->ops.ctx, bytes);
-	if (a->memory == NULL) {
-		conclude(a, AUDIT_UNABLE, NET_NO_MEMBER, NULL);
-		return;
-	}
-	uint8_t *next = a->memory;
-	for (int i = 0; i < a->n; i++) {
-		a->pieces[i].at = next;
-		next += a->pieces[i].bytes;
-	}
-	for (int i = 0; i < a->n && a->at >= 0; i++)
-		if (a->pieces[i].from->member == a->self)
-			take_own(a, &a->pieces[i], o);
-	if (a->at >= 0 && has_all(a))
-		judge(a);
+static struct piece *piece_of(struct lane *l, uint32_t member) {
+	for (int i = 0; i < l->n; i++)
+		if (l->pieces[i].from->member == member)
+			return &l->pieces[i];
+	return NULL;
 }
 
-static void begin(struct auditor *a, int64_t now_us, int at) {
-	a->at = at;
-	a->n = 0;
-	a->until_us = now_us + AUDITOR_PATIENCE_US;
-	if (a->orders[at].scores)
-		begin_score(a, now_us);
+/* Returns the lane that waits for an answer of the member; NULL: none does. */
+static struct lane *asked_lane(struct auditor *a, uint32_t member) {
+	for (int i = 0; i < LANES; i++) {
+		const struct piece *p = piece_of(&a->lanes[i], member);
+		if (p != NULL && p->state == PIECE_ASKED)
+			return &a->lanes[i];
+	}
+	return NULL;
+}
+
+static void begin_average(struct auditor *a, struct lane *l) {
+	const struct audit_order *o = &order_of(a, l)->of;
+	l->roster = roster_of(a, o);
+	l->chunk = o->chunk;
+	l->n_chunks = l->roster != NULL ? l->roster->n_chunks : 0;
+	const size_t bytes = l->roster != NULL ? list_pieces(a, l, o) : 0;
+	if (bytes > 0)
+		l->memory = a->ops.take(a->ops.ctx, bytes);
+	if (l->memory == NULL) {
+		conclude(a, l, AUDIT_UNABLE, NET_NO_MEMBER, NULL);
+		return;
+	}
+	uint8_t *next = l->memory;
+	for (int i = 0; i < l->n; i++) {
+		l->pieces[i].at = next;
+		next += l->pieces[i].bytes;
+	}
+	for (int i = 0; i < l->n && l->at >= 0; i++)
+		if (l->pieces[i].from->member == a->self)
+			take_own(a, l, &l->pieces[i], o);
+	if (l->at >= 0 && has_all(l))
+		judge(a, l);
+}
+
+/* Returns true if contributions of the author of this order are being fetched: they come one after
+ * the other, or one would wait for the other with its patience running. */
+static bool author_is_busy(const struct auditor *a, const struct score_order *o) {
+	for (int i = LANE_TRAINING; i < LANES; i++)
+		if (a->lanes[i].at >= 0 && !a->lanes[i].whole && a->lanes[i].author.member == o->member)
+			return true;
+	return false;
+}
+
+/* Returns the lane in which the order can begin; NULL: it has to wait. */
+static struct lane *lane_for(struct auditor *a, const struct order *o) {
+	const int first = o->scores ? LANE_TRAINING : LANE_AVERAGES, end = o->scores ? LANES : LANE_TRAINING;
+	if (o->scores && author_is_busy(a, &o->score))
+		return NULL;
+	for (int i = first; i < end; i++)
+		if (a->lanes[i].at < 0)
+			return &a->lanes[i];
+	return NULL;
+}
+
+static void begin(struct auditor *a, int64_t now_us, int order) {
+	struct lane *l = lane_for(a, &a->orders[order]);
+	if (l == NULL)
+		return;
+	l->at = order;
+	l->n = 0;
+	l->until_us = now_us + a->patience_us;
+	if (a->orders[order].scores)
+		begin_score(a, now_us, l);
 	else
-		begin_average(a);
+		begin_average(a, l);
+}
+
+static bool is_linked(const struct auditor *a, const struct piece *p) {
+	return a->ops.linked(a->ops.ctx, p->from->member);
+}
+
+/* Returns true if the piece could not be asked for, as another one of that member is on its way. */
+static bool waits_for_another(struct auditor *a, const struct lane *l, const struct piece *p) {
+	const struct lane *other = asked_lane(a, p->from->member);
+	return other != NULL && other != l;
 }
 
 /* The first participant whose piece is missing is named: it holds the audit up, if it is linked. */
-static void give_up(struct auditor *a) {
+static void give_up_average(struct auditor *a, struct lane *l) {
 	uint32_t unlinked = NET_NO_MEMBER;
-	for (int i = 0; i < a->n; i++) {
-		const struct piece *p = &a->pieces[i];
+	for (int i = 0; i < l->n; i++) {
+		const struct piece *p = &l->pieces[i];
 		if (p->state == PIECE_HERE)
 			continue;
-		if (a->ops.linked(a->ops.ctx, p->from->member)) {
-			conclude(a, AUDIT_WITHHELD, p->from->member, NULL);
+		if (is_linked(a, p) && !waits_for_another(a, l, p)) {
+			conclude(a, l, AUDIT_WITHHELD, p->from->member, NULL);
 			return;
 		}
-		unlinked = p->from->member;
+		unlinked = is_linked(a, p) ? unlinked : p->from->member;
 	}
-	conclude(a, AUDIT_UNABLE, unlinked, NULL);
+	conclude(a, l, AUDIT_UNABLE, unlinked, NULL);
+}
+
+static void give_up(struct auditor *a, struct lane *l) {
+	if (order_of(a, l)->scores)
+		conclude_score(a, l, is_linked(a, &l->pieces[0]) ? SCORE_WITHHELD : SCORE_UNREACHED);
+	else
+		give_up_average(a, l);
 }
 
 void auditor_tick(struct auditor *a, int64_t now_us) {
-	if (a->at >= 0 && now_us >= a->until_us)
-		give_up(a);
-	for (int i = 0; i < a->n_orders && a->at < 0; i++)
-		if (!a->orders[i].done)
+	for (int i = 0; i < LANES; i++)
+		if (a->lanes[i].at >= 0 && now_us >= a->lanes[i].until_us)
+			give_up(a, &a->lanes[i]);
+	for (int i = 0; i < a->n_orders; i++)
+		if (!a->orders[i].done && lane_of(a, i) == NULL)
 			begin(a, now_us, i);
 }
 
-int64_t auditor_deadline_us(const struct auditor *a) {
-	int64_t at = a->at >= 0 ? a->until_us : INT64_MAX;
-	for (int i = 0; i < a->n; i++) {
-		const struct piece *p = &a->pieces[i];
+static int64_t lane_deadline_us(const struct lane *l) {
+	int64_t at = l->at >= 0 ? l->until_us : INT64_MAX;
+	for (int i = 0; i < l->n; i++) {
+		const struct piece *p = &l->pieces[i];
 		if (p->state == PIECE_WANTED && p->again && p->ready_us < at)
 			at = p->ready_us;
 	}
 	return at;
 }
 
-/* ---- messages ---- */
-
-static struct piece *piece_of(struct auditor *a, uint32_t member) {
-	for (int i = 0; i < a->n; i++)
-		if (a->pieces[i].from->member == member)
-			return &a->pieces[i];
-	return NULL;
+int64_t auditor_deadline_us(const struct auditor *a) {
+	int64_t first = INT64_MAX;
+	for (int i = 0; i < LANES; i++) {
+		const int64_t at = lane_deadline_us(&a->lanes[i]);
+		first = at < first ? at : first;
+	}
+	return first;
 }
+
+/* ---- messages ---- */
 
 /* Returns the place of the oldest answer of the member that is void; -1: it owes none. */
 static int find_void(const struct auditor *a, uint32_t member) {
@@ -415,53 +538,63 @@ static void drop_void(struct auditor *a, int at) {
 	memmove(&a->void_answers[at], &a->void_answers[at + 1], (size_t)(a->n_void - at) * sizeof a->void_answers[0]);
 }
 
+/* One FETCH of a member at a time, as its answers come in their order; of averages first. */
 bool auditor_send(struct auditor *a, int64_t now_us, uint32_t member, struct peers_message *out) {
-	struct piece *p = a->at >= 0 ? piece_of(a, member) : NULL;
-	if (p == NULL || p->state != PIECE_WANTED || now_us < p->ready_us || find_void(a, member) >= 0)
+	if (find_void(a, member) >= 0 || asked_lane(a, member) != NULL)
 		return false;
-	const struct frame_fetch f = fetch_of(a);
-	p->state = PIECE_ASKED;
-	p->got = 0;
-	*out = (struct peers_message){.header = frame_fetch_encode(&f, a->run_tag, a->body),
-								  .part = {a->body, NULL},
-								  .part_bytes = {FRAME_FETCH_BYTES, 0}};
-	return true;
+	for (int i = 0; i < LANES; i++) {
+		struct lane *l = &a->lanes[i];
+		struct piece *p = piece_of(l, member);
+		if (p == NULL || p->state != PIECE_WANTED || now_us < p->ready_us)
+			continue;
+		const struct frame_fetch f = fetch_of(a, l);
+		p->state = PIECE_ASKED;
+		p->got = 0;
+		*out = (struct peers_message){.header = frame_fetch_encode(&f, a->run_tag, a->body),
+									  .part = {a->body, NULL},
+									  .part_bytes = {FRAME_FETCH_BYTES, 0}};
+		return true;
+	}
+	return false;
 }
 
 static bool same_fetch(const struct frame_fetch *a, const struct frame_fetch *b) {
 	return a->kind == b->kind && a->part == b->part && a->round == b->round && a->index == b->index;
 }
 
-static void take_none(struct auditor *a, int64_t now_us, struct piece *p) {
+static void take_none(struct auditor *a, int64_t now_us, struct lane *l, struct piece *p) {
 	p->state = PIECE_WANTED;
 	p->ready_us = now_us + AUDITOR_AGAIN_US;
 	if (p->again)
-		conclude(a, AUDIT_WITHHELD, p->from->member, NULL);
+		conclude_withheld(a, l, p->from->member);
 	else
 		p->again = true;
 }
 
+static void take_piece(struct auditor *a, int64_t now_us, struct lane *l, struct piece *p) {
+	if (!is_proven(l, p))
+		conclude_withheld(a, l, p->from->member);
+	else if (order_of(a, l)->scores)
+		keep_chunk(a, now_us, l);
+	else if (has_all(l))
+		judge(a, l);
+}
+
 /* Takes a slice of a piece; a piece of another length is not what was committed to. */
-static enum rv_err take_slice(struct auditor *a, int64_t now_us, struct piece *p, const struct frame_piece *f,
-							  struct rv_errtext *et) {
+static enum rv_err take_slice(struct auditor *a, int64_t now_us, struct lane *l, struct piece *p,
+							  const struct frame_piece *f, struct rv_errtext *et) {
 	if (f->offset != p->got)
 		return rv_fail(et, RV_E_PROTOCOL, "a slice of a contribution at %u, must be at %zu", f->offset, p->got);
 	if (f->offset + f->data_bytes == f->total)
 		p->state = PIECE_HERE;
 	if (f->total != p->bytes) {
-		conclude(a, AUDIT_WITHHELD, p->from->member, NULL);
+		conclude_withheld(a, l, p->from->member);
 		return RV_OK;
 	}
 	memcpy(p->at + p->got, f->data, f->data_bytes);
 	p->got += f->data_bytes;
-	if (p->state != PIECE_HERE)
-		return RV_OK;
-	if (!is_proven(a, p))
-		conclude(a, AUDIT_WITHHELD, p->from->member, NULL);
-	else if (a->orders[a->at].scores)
-		keep_chunk(a, now_us);
-	else if (has_all(a))
-		judge(a);
+	if (p->state == PIECE_HERE)
+		take_piece(a, now_us, l, p);
 	return RV_OK;
 }
 
@@ -485,20 +618,20 @@ enum rv_err auditor_receive(struct auditor *a, int64_t now_us, uint32_t member, 
 	const int at = find_void(a, member);
 	if (at >= 0)
 		return take_void(a, at, h, &f, et);
-	struct piece *p = a->at >= 0 ? piece_of(a, member) : NULL;
-	const struct frame_fetch asked = a->at >= 0 ? fetch_of(a) : (struct frame_fetch){.kind = 0};
-	if (p == NULL || p->state != PIECE_ASKED || !same_fetch(&asked, &f.of))
+	struct lane *l = asked_lane(a, member);
+	const struct frame_fetch asked = l != NULL ? fetch_of(a, l) : (struct frame_fetch){.kind = 0};
+	if (l == NULL || !same_fetch(&asked, &f.of))
 		return rv_fail(et, RV_E_PROTOCOL, "a contribution that was not asked for");
 	if (h->type == FRAME_PIECE)
-		return take_slice(a, now_us, p, &f, et);
-	take_none(a, now_us, p);
+		return take_slice(a, now_us, l, piece_of(l, member), &f, et);
+	take_none(a, now_us, l, piece_of(l, member));
 	return RV_OK;
 }
 
 void auditor_link_down(struct auditor *a, uint32_t member) {
-	struct piece *p = a->at >= 0 ? piece_of(a, member) : NULL;
+	struct lane *l = asked_lane(a, member);
 	for (int at = find_void(a, member); at >= 0; at = find_void(a, member))
 		drop_void(a, at);
-	if (p != NULL && p->state == PIECE_ASKED)
-		p->state = PIECE_WANTED;
+	if (l != NULL)
+		piece_of(l, member)->state = PIECE_WANTED;
 }

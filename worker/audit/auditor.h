@@ -4,7 +4,7 @@
  *
  *   ORDERED --> ASKING -- all pieces there, and proven --> RIGHT | WRONG
  *      |          +-- one gives NONE, or what it has not committed to --> WITHHELD by it
- *      |          +-- AUDITOR_PATIENCE_US over: WITHHELD by one that is linked, else UNABLE
+ *      |          +-- patience over: WITHHELD by one that is linked, else UNABLE
  *      +-- this process did not take part in that attempt: UNABLE
  *
  * For one of training (net/control/score.h) it asks one participant for its contribution, chunk by
@@ -12,11 +12,13 @@
  *
  *   ORDERED --> ASKING -- all chunks there, and proven --> SCORING --> MEASURED | UNABLE
  *      |          +-- it gives NONE, or what it has not committed to --> WITHHELD
- *      |          +-- no chunk for AUDITOR_PATIENCE_US, or all of them take longer than at
- *      |          |   AUDITOR_LEAST_BYTES_PER_S: WITHHELD if it is linked, else UNABLE
+ *      |          +-- no chunk for as long as patience, or all of them take longer than at
+ *      |          |   AUDITOR_LEAST_BYTES_PER_S: WITHHELD if it is linked, else UNREACHED
  *      +-- what is ordered cannot be of this run, or is its own: UNABLE
  *
- * One audit is under way at a time, those of averages first. Results are repeated in each report
+ * One audit of an average is under way at a time, and beside it all of training whose authors
+ * differ: a slow sender holds up no other audit. The owner scores one contribution at a time. A
+ * member is asked for one chunk at a time. Results are repeated in each report
  * until the document orders them no more. No I/O, no clock; memory of pieces is the owner's. One
  * thread. */
 #ifndef RV_WORKER_AUDIT_AUDITOR_H
@@ -26,10 +28,9 @@
 #include "net/mesh/peers.h"
 
 enum {
-	AUDITOR_ROUNDS = 16,                    /* rosters that are remembered: audit-window at most */
-	AUDITOR_PATIENCE_US = 30 * 1000 * 1000, /* for one audit; of training for each chunk */
-	AUDITOR_LEAST_BYTES_PER_S = 32768,      /* of training: a whole contribution has as long, and that patience */
-	AUDITOR_AGAIN_US = 2 * 1000 * 1000      /* after a NONE, once: the sender may just be storing it */
+	AUDITOR_ROUNDS = 16,               /* rosters that are remembered: audit-window at most */
+	AUDITOR_LEAST_BYTES_PER_S = 32768, /* of training: a whole contribution has as long, and patience */
+	AUDITOR_AGAIN_US = 2 * 1000 * 1000 /* after a NONE, once: the sender may just be storing it */
 };
 
 /* A participant of an attempt, as far as an audit needs it. */
@@ -74,13 +75,15 @@ struct auditor_ops {
 	 * run, or this worker cannot score now. */
 	size_t (*sent_bytes)(void *ctx, const struct score_order *o);
 	/* Begins to score the contribution, whose memory (of take) passes to the owner. The answer is
-	 * auditor_scored(), later. */
+	 * auditor_scored(), later or at once; until then there is no other. */
 	void (*score)(void *ctx, const struct score_order *o, uint8_t *encoded);
 };
 
 struct auditor; /* opaque: auditor_size() bytes, the caller's memory */
 size_t auditor_size(void);
-struct auditor *auditor_init(void *memory, uint32_t self_member, uint64_t run_tag, const struct auditor_ops *ops);
+/* patience_us: for one audit of an average, and for each chunk of a contribution that is scored. */
+struct auditor *auditor_init(void *memory, uint32_t self_member, uint64_t run_tag, int64_t patience_us,
+							 const struct auditor_ops *ops);
 /* Gives memory of pieces back. */
 void auditor_release(struct auditor *a);
 

@@ -177,23 +177,31 @@ static bool is_whole(const struct kept_contributions *k, const uint8_t *encoded)
 	return true;
 }
 
-enum rv_err kept_contributions_whole(struct kept_contributions *k, uint64_t round, uint8_t *codec, uint8_t **encoded,
-									 size_t *bytes) {
-	if (!open_file(k, round))
-		return RV_E_NOTFOUND;
+static enum rv_err read_whole(const struct kept_contributions *k, uint8_t *encoded, struct rv_errtext *et) {
 	const uint64_t at = STATE_HEADER_BYTES + (uint64_t)k->chunks.n_chunks * sizeof(struct rv_hash);
-	*bytes = chunking_total_bytes(&k->chunks, k->sent);
-	*codec = k->codec;
-	*encoded = malloc(*bytes);
-	if (!*encoded)
-		return RV_E_NOMEM;
-	enum rv_err e = rv_read_at(k->fd, *encoded, *bytes, at) == (ssize_t)*bytes ? RV_OK : RV_E_IO;
-	if (e == RV_OK && !is_whole(k, *encoded))
-		e = RV_E_CORRUPT;
-	if (e != RV_OK) {
-		free(*encoded);
-		*encoded = NULL;
+	const size_t bytes = chunking_total_bytes(&k->chunks, k->sent);
+	if (rv_read_at(k->fd, encoded, bytes, at) != (ssize_t)bytes)
+		return rv_fail(et, RV_E_IO, "this worker's contribution to round %" PRIu64 " cannot be read", k->round);
+	if (!is_whole(k, encoded))
+		return rv_fail(et, RV_E_CORRUPT, "this worker's contribution to round %" PRIu64 " is damaged on disk",
+					   k->round);
+	return RV_OK;
+}
+
+enum rv_err kept_contributions_whole(const struct kept_contributions *k, uint64_t round, uint8_t *codec,
+									 uint8_t **encoded, struct rv_errtext *et) {
+	struct kept_contributions mine = {.store = k->store, .rounds = k->rounds, .fd = -1};
+	if (!open_file(&mine, round))
+		return rv_fail(et, RV_E_NOTFOUND, "this worker's contribution to round %" PRIu64 " is not kept", round);
+	uint8_t *bytes = malloc(chunking_total_bytes(&mine.chunks, mine.sent));
+	enum rv_err e = bytes ? read_whole(&mine, bytes, et) : rv_fail(et, RV_E_NOMEM, "no memory for a contribution");
+	if (e == RV_OK) {
+		*codec = mine.codec;
+		*encoded = bytes;
+	} else {
+		free(bytes);
 	}
+	close_file(&mine);
 	return e;
 }
 

@@ -28,11 +28,11 @@ void kept_contributions_forget(struct kept_contributions *k);
 /* Returns chunk and proof, of *bytes, which are valid until the next call; NULL: they are not here,
  * or cannot be read. Checks that the chunk is what was written. */
 const uint8_t *kept_contributions_piece(struct kept_contributions *k, uint64_t round, uint32_t chunk, size_t *bytes);
-/* Reads the contribution to `round` as a whole: *encoded (*bytes, the caller's to free) by
- * global_sent_as(*codec), all chunks. RV_E_NOTFOUND: it is not here; RV_E_CORRUPT, RV_E_IO,
- * RV_E_NOMEM. */
-enum rv_err kept_contributions_whole(struct kept_contributions *k, uint64_t round, uint8_t *codec, uint8_t **encoded,
-									 size_t *bytes);
+/* Reads the contribution to `round` as a whole: *encoded (the caller's to free) by
+ * global_sent_as(*codec), all chunks, and checks it. Any thread, beside the functions above; it
+ * blocks. RV_E_NOTFOUND: it is not here; RV_E_CORRUPT, RV_E_IO, RV_E_NOMEM. */
+enum rv_err kept_contributions_whole(const struct kept_contributions *k, uint64_t round, uint8_t *codec,
+									 uint8_t **encoded, struct rv_errtext *et);
 /* Gives pieces to auditors: for donor_config.source. */
 struct donor_source kept_contributions_source(struct kept_contributions *k);
 

@@ -123,6 +123,14 @@ static enum rv_err open_donor(struct session *s, uint64_t run_tag, struct rv_err
 	return RV_OK;
 }
 
+/* Returns how long auditors wait for a chunk: longer than a link takes to come back behind a router
+ * whose address has changed (docs/nat.md), less in runs that tolerate less silence. */
+static int64_t patience_us(const struct run_config *run) {
+	enum { SILENCES = 3, MOST_MS = 30 * 1000 };
+	const int64_t ms = SILENCES * run->silence_ms;
+	return (ms < MOST_MS ? ms : MOST_MS) * RV_US_PER_MS;
+}
+
 enum rv_err session_open_audit(struct session *s, uint64_t run_tag, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
 	const struct auditor_ops ops = {.ctx = s,
@@ -141,7 +149,7 @@ enum rv_err session_open_audit(struct session *s, uint64_t run_tag, struct rv_er
 	void *memory = malloc(auditor_size());
 	if (!memory)
 		return rv_fail(et, RV_E_NOMEM, "no memory to audit averages");
-	s->audit.auditor = auditor_init(memory, s->member.member, run_tag, &ops);
+	s->audit.auditor = auditor_init(memory, s->member.member, run_tag, patience_us(run), &ops);
 	return RV_OK;
 }
 

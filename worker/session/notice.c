@@ -54,6 +54,9 @@ static const char *struck(uint8_t reason) {
 	case NOTICE_STRUCK_TRAINING:
 		return "two others measured that what it trained does not lower the loss on the text that was leased to it. "
 			   "It has asked for another look by two more. Test this machine's memory, and its graphics card";
+	case NOTICE_STRUCK_EVADED:
+		return "auditors did not reach it, again and again, although it exchanged rounds with them. Does its router or "
+			   "a firewall end connections? It has asked for another look by two more";
 	default:
 		return "it reported of another member's average the opposite of what others found. Test this machine's "
 			   "memory and disk";

@@ -43,7 +43,7 @@ size_t session_score_bytes(void *session, const struct score_order *o) {
 	const struct session *s = session;
 	const struct global_config *g = &s->store.cfg;
 	const struct score_sent sent = sent_of(o, NULL);
-	if (!run_config_is_scored(&s->member.config) || s->audit.job || !own_text(s, o->round))
+	if (!run_config_is_scored(&s->member.config) || !own_text(s, o->round))
 		return 0;
 	if (!global_sent_as(g, o->codec) || global_round_chunks(g, o->round).n_chunks != o->n_chunks)
 		return 0;
@@ -70,27 +70,34 @@ static void free_job(struct score_job *job) {
 static struct score_job *job_of(struct session *s, const struct score_order *o, uint8_t *encoded) {
 	struct score_job *job = malloc(sizeof *job);
 	const struct reading *own = own_text(s, o->round);
-	uint8_t *own_encoded = NULL;
-	uint8_t codec = 0;
-	size_t bytes;
-	if (!job || !own || kept_contributions_whole(s->audit.kept, o->round, &codec, &own_encoded, &bytes) != RV_OK) {
+	if (!job || !own) {
 		free(encoded);
 		free(job);
 		return NULL;
 	}
 	*job = (struct score_job){.theirs = sent_of(o, encoded),
-							  .own = sent_of(o, own_encoded),
+							  .own = sent_of(o, NULL),
 							  .share = (float)o->share / SCORE_SHARE_ONE,
 							  .own_text = *own};
-	job->own.codec = codec;
 	job->own.whole = true;
 	for (int i = 0; i < o->n_pieces; i++)
 		(void)reading_add(&job->their_text, o->pieces[i].begin, o->pieces[i].count);
 	return job;
 }
 
+/* On the trainer thread: reading and hashing a whole contribution takes its time. */
+static enum rv_err read_own(void *kept, struct score_job *job, struct rv_errtext *et) {
+	uint8_t *encoded;
+	if (job->own.encoded)
+		return RV_OK;
+	RV_TRY(kept_contributions_whole(kept, job->own.round, &job->own.codec, &encoded, et));
+	job->own.encoded = encoded;
+	return RV_OK;
+}
+
 static void ask_trainer(struct session *s) {
-	const struct trainer_request rq = {.work = TRAINER_SCORE, .score = s->audit.job};
+	const struct trainer_request rq = {
+		.work = TRAINER_SCORE, .score = s->audit.job, .read_own = read_own, .read_ctx = s->audit.kept};
 	s->audit.asked = true;
 	trainer_request(s->trainer, &rq);
 }

@@ -39,6 +39,9 @@ struct trainer_request {
 	uint64_t max_tokens;              /* EVALUATE: as replica_eval takes it */
 	bool last;                        /* EVALUATE: at the end of the run; the answer gives it back */
 	struct score_job *score;          /* SCORE: borrowed until it is answered; its results are set */
+	/* SCORE: sets score->own, if that was not read yet. On the trainer thread; may block. */
+	enum rv_err (*read_own)(void *ctx, struct score_job *job, struct rv_errtext *et);
+	void *read_ctx;
 };
 
 struct trainer_answer {

@@ -266,12 +266,17 @@ static void work_copy_snapshot(struct request *rq) {
 	trainer_take_copy(rq, true, false);
 }
 
+static enum rv_err score(struct trainer *t, const struct trainer_request *asked, struct rv_errtext *et) {
+	RV_TRY(asked->read_own(asked->read_ctx, asked->score, et));
+	return score_run(t->replica, &t->global.cfg, t->global.theta, asked->score, et);
+}
+
 static void work_score(struct request *rq) {
 	struct trainer *t = rq->t;
 	const int64_t started_us = rv_clock_monotonic_us();
 	atomic_store(&t->scoring, true);
 	rq->answer.round = t->global.round;
-	rq->answer.err = score_run(t->replica, &t->global.cfg, t->global.theta, rq->asked.score, &rq->answer.text);
+	rq->answer.err = score(t, &rq->asked, &rq->answer.text);
 	atomic_store(&t->scoring, false);
 	trainer_count_time(t, &t->progress.score_us, started_us);
 }
