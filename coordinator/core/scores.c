@@ -25,6 +25,7 @@
  * Audits that are not over are not durable: a restarted coordinator draws the same ones again. What
  * is durable is the strike, and that its appeal is over (reputation.c). */
 #include "base/assert.h"
+#include "base/planted.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -102,7 +103,7 @@ static void draw_text(const struct core *c, const struct rv_hash *seed, uint32_t
 static void draw_auditors(const struct core *c, const struct rv_hash *seed, uint32_t audit, uint32_t author,
 						  struct core_score *s) {
 	for (uint32_t i = 0; i < c->roster.n; i++)
-		if (i != author)
+		if (i != author || RV_BUG("score-oneself"))
 			s->by[s->n++].member = c->roster.members[i];
 	for (uint32_t i = 0; i + 1 < s->n; i++) {
 		const uint32_t k = i + draw(seed, BY_WHOM, audit, i, s->n - i);
@@ -384,7 +385,7 @@ static uint32_t wanted(const struct tally *t) {
 static void weigh(struct core *c, struct core_score *s) {
 	const struct tally t = tally_of(s);
 	note_doubt(c, s);
-	if (t.worthless >= AGREE)
+	if (t.worthless >= (RV_BUG("strike-by-one") ? 1 : AGREE))
 		find_worthless(c, s);
 	else if (t.worthless == 0 ? t.worthy >= 1 : t.worthy >= AGREE)
 		find_worthy(c, s);

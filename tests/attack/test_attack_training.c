@@ -25,7 +25,10 @@ static int64_t strikes_of(struct e2e *e, size_t member) {
 	json_t *members = of_run(e, "members");
 	const json_t *m = json_array_get(members, member);
 	assert_int_equal(e2e_int(m, "member"), member);
-	const int64_t n = e2e_int(json_object_get(m, "reputation"), "strikes");
+	const json_t *reputation = json_object_get(m, "reputation");
+	const int64_t n = e2e_int(reputation, "strikes");
+	if (n > 0)
+		print_message("member %zu: %d strikes, the last one: %s\n", member, (int)n, e2e_text(reputation, "reason"));
 	json_decref(members);
 	return n;
 }

@@ -28,13 +28,14 @@
 	"row-since-stays|weigh-rows-again|watch-as-an-owner|left-out-loses-steps|two-final-owners|keep-failed-rows|"       \
 	"forms-of-a-former-roster|forms-by-the-new-place|part-of-another-member|forget-the-form|"                          \
 	"forget-rows-at-a-restart|believe-a-vote|forget-what-is-given-back|read-again-after-a-restart|"                    \
-	"grant-before-it-is-durable|audit-by-the-owner|convict-by-one|beyond-the-quota|believe-a-suspect|"                 \
+	"grant-before-it-is-durable|audit-by-the-owner|convict-by-one|strike-by-one|evaded-by-one|score-oneself|"          \
+	"beyond-the-quota|believe-a-suspect|"                                                                              \
 	"forget-what-is-read|believe-a-failed-write|name-who-was-right|believe-few"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs, workers;
 	char faults[4096], bug[32], format[8], universe[256], save[256];
-	bool shrink, verbose, leases, liars, audits;
+	bool shrink, verbose, leases, liars, audits, scores;
 };
 
 #define FIELD(f) offsetof(struct sim_cli, f)
@@ -53,6 +54,9 @@ static const struct rv_option options[] = {
 	 "Up to a third of the members lie, to the end: no honest one is named, and the run ends.", "Many"},
 	{"audits", RV_OPT_BOOL, FIELD(audits), 0, "no", 0, 0, NULL,
 	 "Members audit averages; in some universes an owner or an auditor lies, or one gives auditors nothing.", "Many"},
+	{"scores", RV_OPT_BOOL, FIELD(scores), 0, "no", 0, 0, NULL,
+	 "Members audit each other's training; in some universes one does not train, keeps auditors away, or lies.",
+	 "Many"},
 	{"shrink", RV_OPT_BOOL, FIELD(shrink), 0, "yes", 0, 0, NULL,
 	 "A universe that fails is run again with ever fewer faults.", "Many"},
 	{"seed", RV_OPT_INT, FIELD(seed), 0, "-1", -1, 1e15, NULL, "Only this universe; -1: many.", "One"},
@@ -84,8 +88,12 @@ static bool has_bug(const struct sim_cli *o) {
 }
 
 static struct sim_choice choice_of(const struct sim_cli *o, uint64_t seed) {
-	return (struct sim_choice){
-		.seed = seed, .workers = (int)o->workers, .leases = o->leases, .liars = o->liars, .audits = o->audits};
+	return (struct sim_choice){.seed = seed,
+							   .workers = (int)o->workers,
+							   .leases = o->leases,
+							   .liars = o->liars,
+							   .audits = o->audits,
+							   .scores = o->scores};
 }
 
 /* ---- the list of faults ---- */
@@ -127,10 +135,10 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	if (o->workers > 0 && o->workers <= SIM_ORDINARY)
 		return rv_fail(et, RV_E_RANGE, "workers = %d: must be 0 (by the seed), or %d to %d", (int)o->workers,
 					   SIM_ORDINARY + 1, (int)SIM_MAX_WORKERS);
-	if (o->audits && o->save[0] != '\0')
+	if ((o->audits || o->scores) && o->save[0] != '\0')
 		return rv_fail(et, RV_E_INVALID, "save = %s: a file does not say that a universe has audits", o->save);
-	if (o->liars && o->audits)
-		return rv_fail(et, RV_E_INVALID, "liars: not with --audits, whose adversaries are others");
+	if (o->liars + o->audits + o->scores > 1)
+		return rv_fail(et, RV_E_INVALID, "liars, audits, scores: one of them, as their adversaries differ");
 	if (o->liars && (o->save[0] != '\0' || o->workers > 0))
 		return rv_fail(et, RV_E_INVALID, "liars: not with --save or --workers");
 	if (o->workers > 0 && o->save[0] != '\0')
@@ -154,6 +162,8 @@ static void replay_text(const struct sim_cli *o, uint64_t seed, const struct sim
 		n += snprintf(out + n, cap - (size_t)n, " --liars");
 	if (o->audits)
 		n += snprintf(out + n, cap - (size_t)n, " --audits");
+	if (o->scores)
+		n += snprintf(out + n, cap - (size_t)n, " --scores");
 	n += snprintf(out + n, cap - (size_t)n, " --faults ");
 	for (int i = 0; i < plan->n && (size_t)n < cap; i++)
 		if (plan->chosen[i])
@@ -241,6 +251,7 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 			rv_field_int("met_punched", (int64_t)sum->met_punched),
 			rv_field_int("relayed_bytes", (int64_t)sum->relayed_bytes),
 			rv_field_int("rollbacks", (int64_t)sum->rollbacks), rv_field_int("convicted", (int64_t)sum->convicted),
+			rv_field_int("struck", (int64_t)sum->struck), rv_field_int("cleared", (int64_t)sum->cleared),
 			rv_field_int("standstills", (int64_t)sum->standstills),
 			rv_field_int("torn_writes", (int64_t)sum->torn_writes), rv_field_int("named", (int64_t)sum->named),
 			rv_field_int("resynced", (int64_t)sum->resynced), rv_field_int("faded", (int64_t)sum->faded)),
@@ -370,6 +381,7 @@ static enum rv_err run_many(const struct sim_cli *o, struct rv_events *events, s
 							 .leases = o->leases,
 							 .liars = o->liars,
 							 .audits = o->audits,
+							 .scores = o->scores,
 							 .processes = processes,
 							 .bug = has_bug(o) ? o->bug : NULL};
 	struct runner_result *r = sim_alloc(sizeof *r);

@@ -33,6 +33,7 @@
  * sim_stream.c       what protects them: a key stated, and nothing encrypted
  * sim_peers.c        the mesh in a worker, and what travels on it: the platform around net/reduce
  * sim_audits.c       what auditors of averages find, and who lies
+ * sim_scores.c       what auditors of training measure, and who does not train
  * sim_forms.c        how participants with slow lines send their contributions, and what that must be
  * sim_means.c        what encoding means lost: its owners' side, and what it must be
  * sim_fetch.c        state transfer between workers
@@ -108,6 +109,7 @@ struct sim_stats {
 	uint64_t rosters_in_rows, commits_in_rows, rows_left_out;
 	uint64_t sequences;              /* read by commits, in runs with leases */
 	uint64_t convicted;              /* owners that lied */
+	uint64_t struck, cleared;        /* members that did not train; strikes of honest ones that were lifted */
 	uint64_t text_shards, text_lies; /* fetched; sources named as liars */
 	uint64_t text_waits;             /* times that training waited */
 	uint64_t text_of_members;        /* ranges */
@@ -146,9 +148,11 @@ struct sim {
 	struct sim_options opt;
 	struct sim_plan *plan; /* the caller's */
 	struct sim_window windows[SIM_HOSTS][SIM_LUCKS];
-	int liar;          /* host; SIM_NOBODY: none */
-	int false_address; /* host that states addresses of others; SIM_NOBODY: none */
-	uint64_t banished; /* hosts of adversaries of audits that are */
+	int liar;                /* host; SIM_NOBODY: none */
+	int false_address;       /* host that states addresses of others; SIM_NOBODY: none */
+	uint64_t banished;       /* hosts of adversaries of audits that are */
+	bool struck;             /* the adversary of audits of training was */
+	uint64_t audited_rounds; /* in which it gave nothing, and that were audited: a set of the first 64 */
 	int withholder, ghost, accuser, impostor, impersonated;
 	uint32_t lies[SIM_ORDINARY];    /* by host: the set of enum sim_lie that it states */
 	int64_t next_drip_us;           /* of a withholder that drips */

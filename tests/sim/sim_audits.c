@@ -167,12 +167,13 @@ static void convict(struct sim *s, const struct core_event *ev) {
 /* Only the adversary is ever banned: convicted, or after its last strike. */
 void audits_watch(struct sim *s) {
 	const struct core *core = s->coordinator.core;
-	for (int k = 0; s->opt.audit_chunks > 0 && k < core_here(core) && !s->failed; k++) {
+	for (int k = 0; s->opt.audit_window > 0 && k < core_here(core) && !s->failed; k++) {
 		const struct core_member_view v = core_view(core, core_nth(core, k));
 		const int host = oracle_host_of(s, v.member);
 		if (!v.banned || audits_banished(s, host))
 			continue;
-		if (s->opt.adversary == ADVERSARY_NONE || !is_adversary(s, s->opt.adversary, host)) {
+		if (s->opt.adversary == ADVERSARY_NONE || s->opt.adversary == ADVERSARY_TWO_SCORERS ||
+			!is_adversary(s, s->opt.adversary, host)) {
 			sim_fail(s, "honest member %u is banned", v.member);
 			return;
 		}
@@ -189,7 +190,7 @@ void audits_event(struct sim *s, const struct core_event *ev) {
 		convict(s, ev);
 	else if (ev->type == CORE_EVENT_FALSE_AUDIT)
 		name(s, ev, ADVERSARY_AUDITOR, "an auditor that lies");
-	else if (ev->type == CORE_EVENT_WITHHELD)
+	else if (ev->type == CORE_EVENT_WITHHELD && s->opt.audit_chunks > 0)
 		name(s, ev, ADVERSARY_WITHHOLDER, "one that withholds its contribution");
 }
 

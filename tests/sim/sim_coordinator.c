@@ -62,6 +62,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.round_tokens = s->opt.steps_per_round * SIM_TOKENS_PER_STEP,
 								.missed_tokens = missed_steps(s) * SIM_TOKENS_PER_STEP};
 	cfg->audit_chunks = s->opt.audit_chunks;
+	cfg->audit_ppm = s->opt.audit_ppm;
 	cfg->audit_window = s->opt.audit_window;
 	cfg->audit_rollback = s->opt.audit_rollback;
 	cfg->audit_secret = rv_hash_of(&s->opt.seed, sizeof s->opt.seed);
@@ -318,6 +319,7 @@ static void hear_events(struct sim *s) {
 	while (core_next_event(s->coordinator.core, &ev)) {
 		s->events[ev.type][event_host(s, ev.member)]++;
 		audits_event(s, &ev);
+		scores_event(s, &ev);
 		if (ev.type == CORE_EVENT_DIVERGED)
 			oracle_named(s, ev.member);
 		lies_judge(s, &ev);
@@ -333,6 +335,7 @@ static void coordinator_turn(struct sim *s) {
 	struct sim_coordinator *c = &s->coordinator;
 	hear_events(s);
 	audits_watch(s);
+	scores_watch(s);
 	write_next_record(s);
 	answer_joins(s);
 	answer_polls(s);

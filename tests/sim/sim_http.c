@@ -122,6 +122,7 @@ static void on_document(void *ctx, const struct document *d) {
 	struct sim_worker *w = ctx;
 	(void)session_core_on_document(w->session, d);
 	audits_follow(w->sim, w->host, d);
+	scores_follow(w->sim, w->host, d);
 }
 
 static void on_older(void *ctx, const struct document *d, uint64_t seen) {

@@ -467,12 +467,14 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 void sim_universe_of(const struct sim_choice *choice, struct sim_options *opt, struct sim_plan *plan) {
 	const bool large = choice->workers > 0;
 	*opt = large ? sim_options_large(choice->seed, choice->workers) : sim_options_of(choice->seed);
-	opt->leases = choice->leases;
+	opt->leases = choice->leases || choice->scores;
 	if (choice->liars)
 		sim_options_with_liars(opt);
 	(large ? sim_plan_large : sim_plan_of)(opt, plan);
 	if (choice->audits)
 		audits_choose(opt);
+	if (choice->scores)
+		scores_choose(opt);
 }
 
 /* ---- for people ---- */

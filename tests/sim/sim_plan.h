@@ -149,8 +149,22 @@ struct sim_plan {
 
 /* ---- options: all from the seed ---- */
 
-/* Who lies about averages (sim_audits.c). */
-enum sim_adversary { ADVERSARY_NONE, ADVERSARY_OWNER, ADVERSARY_AUDITOR, ADVERSARY_WITHHOLDER, SIM_ADVERSARIES };
+/* Who lies about averages (sim_audits.c); who does not train, or lies about training
+ * (sim_scores.c). */
+enum sim_adversary {
+	ADVERSARY_NONE,
+	ADVERSARY_OWNER,
+	ADVERSARY_AUDITOR,
+	ADVERSARY_WITHHOLDER,
+	SIM_ADVERSARIES,
+	ADVERSARY_FREE_RIDER = SIM_ADVERSARIES,
+	ADVERSARY_HALF_RIDER,
+	ADVERSARY_POISONER,
+	ADVERSARY_CUTTER,
+	ADVERSARY_SCORER,
+	ADVERSARY_TWO_SCORERS,
+	SIM_SCORED
+};
 
 struct sim_options {
 	uint64_t seed;
@@ -187,8 +201,8 @@ struct sim_options {
 	size_t chunk_elems;
 	bool leases; /* members read what is leased to them (--leases) */
 	bool liars;  /* up to a third of the members lie (--liars) */
-	/* Of a universe with --audits; else 0 and ADVERSARY_NONE. */
-	uint32_t audit_chunks, audit_window;
+	/* Of a universe with --audits, or with --scores (audit_ppm); else 0 and ADVERSARY_NONE. */
+	uint32_t audit_chunks, audit_window, audit_ppm;
 	bool audit_rollback;
 	enum sim_adversary adversary;
 	int adversary_host, accomplice; /* accomplice: of a lying auditor, one that lies alike; SIM_NOBODY: none */
@@ -199,6 +213,8 @@ struct sim_options sim_options_plain(void); /* what a planted universe does not 
 struct sim_options sim_options_of(uint64_t seed);
 /* sim_audits.c: makes it a universe with audits, and maybe an adversary. */
 void audits_choose(struct sim_options *o);
+/* sim_scores.c: makes it a universe with audits of training, and maybe an adversary. */
+void scores_choose(struct sim_options *o);
 /* sim_large.c */
 struct sim_options sim_options_large(uint64_t seed, int n_workers);
 void sim_plan_large(const struct sim_options *opt, struct sim_plan *out);
@@ -213,7 +229,7 @@ void sim_plan_of(const struct sim_options *opt, struct sim_plan *out); /* everyt
 struct sim_choice {
 	uint64_t seed;
 	int workers; /* 0: as many as the seed says */
-	bool leases, liars, audits;
+	bool leases, liars, audits, scores;
 };
 /* Both. */
 void sim_universe_of(const struct sim_choice *choice, struct sim_options *opt, struct sim_plan *plan);

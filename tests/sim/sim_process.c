@@ -32,6 +32,7 @@ static void clear(struct sim *s, struct sim_worker *w) {
 	w->told_attempt = 0;
 	w->strange = w->comebacks = 0;
 	audits_forget(w);
+	scores_forget(w);
 	w->life_us = s->now_us;
 	w->timer_us = INT64_MAX;
 	w->store_thread = (struct store_thread){0};

@@ -55,6 +55,8 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->text_of_members += one->text_of_members;
 	sum->clipped += one->clipped;
 	sum->convicted += one->convicted;
+	sum->struck += one->struck;
+	sum->cleared += one->cleared;
 	sum->sent_less += one->sent_less;
 	sum->calls += one->calls;
 	sum->openings += one->openings;
@@ -100,8 +102,12 @@ static void run_lane(const struct runner_job *job, struct shared *sh, struct lan
 			return;
 		struct sim_options opt;
 		struct sim_stats one;
-		const struct sim_choice choice = {
-			.seed = seed, .workers = job->workers, .leases = job->leases, .liars = job->liars, .audits = job->audits};
+		const struct sim_choice choice = {.seed = seed,
+										  .workers = job->workers,
+										  .leases = job->leases,
+										  .liars = job->liars,
+										  .audits = job->audits,
+										  .scores = job->scores};
 		sim_universe_of(&choice, &opt, &lane->plan);
 		atomic_store(&lane->seed, seed);
 		if (!sim_run(&opt, &lane->plan, false, &one, lane->why)) {

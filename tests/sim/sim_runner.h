@@ -12,6 +12,7 @@ struct runner_job {
 	bool leases; /* sim_options.leases */
 	bool liars;  /* sim_options.liars */
 	bool audits; /* audits_choose() */
+	bool scores; /* scores_choose() */
 	int processes;
 	const char *bug; /* planted; NULL: none */
 };

@@ -313,6 +313,8 @@ bool sim_run(const struct sim_options *opt, struct sim_plan *plan, bool verbose,
 	if (!s->failed)
 		oracle_leases_end(s);
 	if (!s->failed)
+		scores_end(s);
+	if (!s->failed)
 		expect_check(s);
 	s->stats.seeds = 1;
 	s->stats.workers = (uint64_t)opt->n_workers;

@@ -51,6 +51,7 @@ static void send_report(void *ctx, struct report *rep) {
 		if (!refuses(w, members[i]))
 			report_add_path(rep, members[i], (uint8_t)peers_path(w->mesh, members[i]));
 	audits_report(w->sim, w->host, rep);
+	scores_report(w->sim, w->host, rep);
 	if (w->host == s->accuser)
 		accuse_one(w, rep);
 	lies_report(w, rep);

@@ -92,6 +92,17 @@ struct sim_audits {
 	int64_t due_us[NET_MAX_AUDITS];
 };
 
+/* An audit of training that its document orders, and its result; verdict 0: none yet. */
+struct sim_score {
+	struct score_order order;
+	int64_t due_us, patient_us;
+	struct score_result found;
+};
+struct sim_scores {
+	int n;
+	struct sim_score of[NET_MAX_SCORES];
+};
+
 struct sim_worker {
 	/* the machine */
 	struct sim_disk disk;
@@ -138,6 +149,7 @@ struct sim_worker {
 	struct participant participant;
 	struct committer committer; /* of the last encoding */
 	struct sim_audits audits;
+	struct sim_scores scores;
 	struct mean_residual means;
 	struct sim_request requests[SIM_MAX_REQUESTS];
 	int n_requests;
@@ -297,5 +309,13 @@ void audits_forget(struct sim_worker *w); /* its process has ended */
 void audits_event(struct sim *s, const struct core_event *ev);
 void audits_watch(struct sim *s); /* the coordinator runs */
 bool audits_banished(const struct sim *s, int host);
+
+/* sim_scores.c: the same of training */
+void scores_follow(struct sim *s, int host, const struct document *d);
+void scores_report(struct sim *s, int host, struct report *rep);
+void scores_forget(struct sim_worker *w);
+void scores_event(struct sim *s, const struct core_event *ev);
+void scores_watch(struct sim *s);
+void scores_end(struct sim *s); /* the universe is over */
 
 #endif

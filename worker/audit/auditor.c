@@ -23,8 +23,7 @@ enum piece_state { PIECE_WANTED, PIECE_ASKED, PIECE_HERE };
 struct piece {
 	const struct auditor_member *from;
 	enum piece_state state;
-	bool again;       /* it gave NONE once */
-	int64_t ready_us; /* not asked before */
+	int64_t ready_us; /* not asked before; INT64_MIN: at once */
 	size_t chunk_bytes, bytes, got;
 	uint8_t *at;
 };
@@ -280,7 +279,8 @@ static size_t list_pieces(const struct auditor *a, struct lane *l, const struct 
 		if (!slow_contributes(m->part, m->member, o->round, o->chunk))
 			continue;
 		const size_t chunk_bytes = a->ops.chunk_bytes(a->ops.ctx, o->round, m->codec, o->chunk);
-		l->pieces[l->n++] = (struct piece){.from = m, .chunk_bytes = chunk_bytes, .bytes = chunk_bytes + proof_bytes};
+		l->pieces[l->n++] = (struct piece){
+			.from = m, .ready_us = INT64_MIN, .chunk_bytes = chunk_bytes, .bytes = chunk_bytes + proof_bytes};
 		bytes += l->pieces[l->n - 1].bytes;
 	}
 	return bytes;
@@ -311,6 +311,7 @@ static bool ask_for_chunk(struct auditor *a, struct lane *l) {
 	const size_t chunk_bytes = a->ops.chunk_bytes(a->ops.ctx, o->round, o->codec, l->chunk);
 	const struct merkle_range range = {l->n_chunks, l->chunk, 1};
 	l->pieces[0] = (struct piece){.from = &l->author,
+								  .ready_us = INT64_MIN,
 								  .chunk_bytes = chunk_bytes,
 								  .bytes = chunk_bytes + merkle_proof_hashes(&range) * sizeof(struct rv_hash),
 								  .at = (uint8_t *)l->memory + l->sent_bytes};
@@ -495,7 +496,16 @@ static void give_up(struct auditor *a, struct lane *l) {
 		give_up_average(a, l);
 }
 
+/* Those that gave NONE a while ago may be asked again. */
+static void make_ready(struct lane *l, int64_t now_us) {
+	for (int i = 0; i < l->n; i++)
+		if (now_us >= l->pieces[i].ready_us)
+			l->pieces[i].ready_us = INT64_MIN;
+}
+
 void auditor_tick(struct auditor *a, int64_t now_us) {
+	for (int i = 0; i < LANES; i++)
+		make_ready(&a->lanes[i], now_us);
 	for (int i = 0; i < LANES; i++)
 		if (a->lanes[i].at >= 0 && now_us >= a->lanes[i].until_us)
 			give_up(a, &a->lanes[i]);
@@ -508,7 +518,7 @@ static int64_t lane_deadline_us(const struct lane *l) {
 	int64_t at = l->at >= 0 ? l->until_us : INT64_MAX;
 	for (int i = 0; i < l->n; i++) {
 		const struct piece *p = &l->pieces[i];
-		if (p->state == PIECE_WANTED && p->again && p->ready_us < at)
+		if (p->state == PIECE_WANTED && p->ready_us != INT64_MIN && p->ready_us < at)
 			at = p->ready_us;
 	}
 	return at;
@@ -562,13 +572,10 @@ static bool same_fetch(const struct frame_fetch *a, const struct frame_fetch *b)
 	return a->kind == b->kind && a->part == b->part && a->round == b->round && a->index == b->index;
 }
 
-static void take_none(struct auditor *a, int64_t now_us, struct lane *l, struct piece *p) {
+/* The sender may just be storing it, on a slow disk: it has as long as one that says nothing. */
+static void take_none(int64_t now_us, struct piece *p) {
 	p->state = PIECE_WANTED;
 	p->ready_us = now_us + AUDITOR_AGAIN_US;
-	if (p->again)
-		conclude_withheld(a, l, p->from->member);
-	else
-		p->again = true;
 }
 
 static void take_piece(struct auditor *a, int64_t now_us, struct lane *l, struct piece *p) {
@@ -624,7 +631,7 @@ enum rv_err auditor_receive(struct auditor *a, int64_t now_us, uint32_t member, 
 		return rv_fail(et, RV_E_PROTOCOL, "a contribution that was not asked for");
 	if (h->type == FRAME_PIECE)
 		return take_slice(a, now_us, l, piece_of(l, member), &f, et);
-	take_none(a, now_us, l, piece_of(l, member));
+	take_none(now_us, piece_of(l, member));
 	return RV_OK;
 }
 

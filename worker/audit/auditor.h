@@ -3,7 +3,7 @@
  * chunk, and judges when all are there.
  *
  *   ORDERED --> ASKING -- all pieces there, and proven --> RIGHT | WRONG
- *      |          +-- one gives NONE, or what it has not committed to --> WITHHELD by it
+ *      |          +-- one gives what it has not committed to --> WITHHELD by it
  *      |          +-- patience over: WITHHELD by one that is linked, else UNABLE
  *      +-- this process did not take part in that attempt: UNABLE
  *
@@ -11,7 +11,7 @@
  * chunk.
  *
  *   ORDERED --> ASKING -- all chunks there, and proven --> SCORING --> MEASURED | UNABLE
- *      |          +-- it gives NONE, or what it has not committed to --> WITHHELD
+ *      |          +-- it gives what it has not committed to --> WITHHELD
  *      |          +-- no chunk for as long as patience, or all of them take longer than at
  *      |          |   AUDITOR_LEAST_BYTES_PER_S: WITHHELD if it is linked, else UNREACHED
  *      +-- what is ordered cannot be of this run, or is its own: UNABLE
@@ -30,7 +30,7 @@
 enum {
 	AUDITOR_ROUNDS = 16,               /* rosters that are remembered: audit-window at most */
 	AUDITOR_LEAST_BYTES_PER_S = 32768, /* of training: a whole contribution has as long, and patience */
-	AUDITOR_AGAIN_US = 2 * 1000 * 1000 /* after a NONE, once: the sender may just be storing it */
+	AUDITOR_AGAIN_US = 2 * 1000 * 1000 /* after a NONE */
 };
 
 /* A participant of an attempt, as far as an audit needs it. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* A member audits a few chunks of a round; and where training is audited, a whole contribution now
- * and then. */
+ * and then, by chance of several rounds in a row. */
 enum { PIECES_AT_ONCE = 4 * NET_MAX_AUDITS, PIECES_OF_ROUND = NET_MAX_AUDITS };
 
 static size_t chunk_bytes(void *ctx, uint64_t round, uint8_t codec, uint32_t chunk) {
@@ -114,7 +114,7 @@ static enum rv_err open_donor(struct session *s, uint64_t run_tag, struct rv_err
 	const struct donor_config cfg = {
 		.run_tag = run_tag,
 		.cap = &s->donate_cap,
-		.budget = donor_budget_of(PIECES_AT_ONCE * bytes + whole, PIECES_OF_ROUND * bytes + whole / 4),
+		.budget = donor_budget_of(PIECES_AT_ONCE * bytes + NET_MAX_SCORES * whole, PIECES_OF_ROUND * bytes + whole / 4),
 		.source = kept_contributions_source(s->audit.kept)};
 	void *memory = malloc(donor_size());
 	if (!memory)
