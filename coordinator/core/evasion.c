@@ -42,7 +42,8 @@ bool core_is_evaded(const struct core_score *s) {
 		const struct core_scorer *by = &s->by[i];
 		if (by->said.verdict == SCORE_MEASURED)
 			return false;
-		away += by->met && (by->said.verdict == SCORE_UNREACHED || by->said.verdict == SCORE_WITHHELD);
+		away += (by->met || RV_BUG("evaded-unmet")) &&
+				(by->said.verdict == SCORE_UNREACHED || by->said.verdict == SCORE_WITHHELD);
 	}
 	return away >= (RV_BUG("evaded-by-one") ? 1 : enough);
 }

@@ -271,7 +271,7 @@ static void strike(struct core *c, struct core_score *s, enum core_strike_reason
 	const int slot = core_find(c, s->order.member);
 	s->over = true;
 	c->scores.changed = true;
-	s->struck = slot >= 0 && core_strike(c, (uint32_t)slot, s->order.round, reason);
+	s->struck = slot >= 0 && !RV_BUG("strike-nobody") && core_strike(c, (uint32_t)slot, s->order.round, reason);
 }
 
 /* Returns the gain of the first that finds it worthless, in thousandths of that auditor's own. */

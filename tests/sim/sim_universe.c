@@ -287,7 +287,7 @@ static void demand_the_end(struct sim *s, int64_t from_us) {
 		uint64_t round = w->done ? w->done_round : w->global.round;
 		if (round != s->opt.rounds && !audits_banished(s, h) && !(s->opt.liars && lies_at(s, h)))
 			sim_fail(s, "w%d ended at round %llu", h, (unsigned long long)round);
-		if (s->opt.hasty && s->opt.calm && !in_the_last)
+		if (s->opt.hasty && s->opt.calm && !in_the_last && s->opt.adversary == ADVERSARY_NONE)
 			sim_fail(s, "w%d was there, and is not in the last round: it did not catch up", h);
 	}
 }
