@@ -122,9 +122,10 @@ json_t *service_reputation_json(const struct core_reputation *r) {
 										  [CORE_STRIKE_FALSE_AUDIT] = "false_audit",
 										  [CORE_STRIKE_TRAINING] = "training",
 										  [CORE_STRIKE_EVADED] = "evaded"};
-	return json_pack("{s:I, s:i, s:o, s:o}", "rounds", (json_int_t)r->rounds, "strikes", (int)r->strikes, "reason",
+	return json_pack("{s:I, s:i, s:o, s:o, s:b}", "rounds", (json_int_t)r->rounds, "strikes", (int)r->strikes, "reason",
 					 r->strikes > 0 ? json_string(reasons[r->reason]) : json_null(), "quarantined_until",
-					 r->strikes > 0 ? json_integer((json_int_t)r->quarantined_until) : json_null());
+					 r->strikes > 0 ? json_integer((json_int_t)r->quarantined_until) : json_null(), "appealed",
+					 r->strikes > 0 && r->appealed);
 }
 
 static void score_metrics(const struct service *s, FILE *f) {

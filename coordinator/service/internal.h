@@ -349,8 +349,8 @@ json_t *service_audits_json(const struct service *s);
  * this process started. */
 json_t *service_scores_json(const struct service *s);
 void service_audits_metrics(const struct service *s, FILE *f);
-/* Returns {"rounds", "strikes", "reason", "quarantined_until"}, the last two null without a
- * strike. */
+/* Returns {"rounds", "strikes", "reason", "quarantined_until", "appealed"}: reason and round null
+ * without a strike; appealed: others have looked again at the last one, and not lifted it. */
 json_t *service_reputation_json(const struct core_reputation *r);
 
 /* ---- slow.c ---- */

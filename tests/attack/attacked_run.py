@@ -7,7 +7,7 @@ RANDOM_TEXT = "--data"  # an honest program that was given random letters to tra
 # Events by which the coordinator names a member as the cause of something.
 BLAMED = {"equivocated", "false_vote", "no_evidence", "suspected", "overdue", "mute", "excluded", "disagreed", "diverged", "wrong_chain", "wrong_size", "in_vain", "ahead",
           "tokens", "lease", "outlier_loss", "outlier_clipped", "outlier_cosine", "banned", "audit_lied", "audit_false",
-          "training_worthless"}
+          "training_worthless", "training_evaded", "withheld"}
 
 
 class Run:

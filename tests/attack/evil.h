@@ -8,6 +8,7 @@
  *   zero=1          zeros in its place
  *   stale=1         what it gave in the first of these rounds, again and again
  *   half=1          its own in rounds with even numbers, zeros in the others
+ *   nap=S           it waits so many seconds before each
  *   mean=S          means of the chunks that it owns, times S; everybody gets the same bytes, and its
  *                   own audits stay true
  *   odd=1           the above in rounds with odd numbers only
@@ -30,6 +31,7 @@
  *   measured=1      they claim that every contribution was clipped and points the other way
  *   reads=K         they claim to have read K times what it was given to read
  *   moves=1         they claim another port each time
+ *   false_score=N   as an auditor of training they find every member below number N worthless
  *   candidates=K@A;K@A...  they name address A of kind K (enum candidate_kind) beside the first,
  *                   with a signature of its own making
  *
@@ -39,6 +41,7 @@
  *
  * What it sends to peers (evil_links.c), from round `lies_from` on (0):
  *   withhold=W      no contributions (1), no means (2), neither (3); its PINGs say that it waits
+ *   cut=1           it ends its link with an auditor that asks for its contribution
  *   unlike=1        each peer gets another mean, under the seal of the true ones
  *
  * What it has signed (evil_seals.c), from round `lies_from` on (0):

@@ -3,6 +3,7 @@
 #include "net/reduce/reduce.h"
 #include "tests/attack/evil.h"
 #include "tests/attack/evil_seals.h"
+#include "worker/transfer/donor.h"
 
 #include <string.h>
 
@@ -49,4 +50,17 @@ bool __wrap_reduce_send_control(struct reduce *r, int64_t now_us, int to, struct
 	if (any)
 		evil_seals(r, to, out);
 	return any;
+}
+
+/* It dials again at once: each auditor finds it linked, or not, when its patience is over. */
+typedef enum rv_err receive_fn(struct donor *d, uint32_t member, const struct frame_header *h, const uint8_t *body,
+							   struct rv_errtext *et);
+receive_fn __real_donor_receive, __wrap_donor_receive;
+enum rv_err __wrap_donor_receive(struct donor *d, uint32_t member, const struct frame_header *h, const uint8_t *body,
+								 struct rv_errtext *et) {
+	struct frame_fetch f;
+	double value;
+	if (evil("cut", &value) && frame_fetch_decode(h, body, &f, NULL) == RV_OK && f.kind == FRAME_FETCH_CONTRIBUTION)
+		return rv_fail(et, RV_E_PROTOCOL, "an auditor asks");
+	return __real_donor_receive(d, member, h, body, et);
 }

@@ -108,6 +108,17 @@ static void claim_figures(struct report *r) {
 		r->lease_count = (uint32_t)(value * r->lease_count);
 }
 
+static void claim_worthless(struct report *r) {
+	double below;
+	for (int i = 0; evil_lies("false_score", r->round, &below) && i < r->n_scores; i++)
+		if ((double)r->scores[i].member < below)
+			r->scores[i] = (struct score_result){.round = r->scores[i].round,
+												 .member = r->scores[i].member,
+												 .verdict = SCORE_MEASURED,
+												 .gain = -1,
+												 .own = 1};
+}
+
 static void claim_a_place(struct report *r) {
 	static unsigned port = 20000;
 	double value;
@@ -127,6 +138,7 @@ void __wrap_control_client_report(struct control_client *c, const struct report 
 	struct report lie = *r;
 	claim_another_phase(&lie);
 	claim_of_the_attempt(&lie);
+	claim_worthless(&lie);
 	claim_figures(&lie);
 	claim_a_place(&lie);
 	__real_control_client_report(c, &lie);

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef enum rv_err encode_fn(struct outer_device *d, struct replica *r, const struct global_state *g, uint8_t *out,
 							  struct rv_errtext *et);
@@ -94,6 +95,9 @@ enum rv_err __wrap_outer_device_encode(struct outer_device *d, struct replica *r
 									   uint8_t *out, struct rv_errtext *et) {
 	const struct chunking chunks = global_round_chunks(&g->cfg, g->round);
 	double ignored;
+	double nap;
+	if (evil("nap", &nap))
+		(void)nanosleep(&(struct timespec){.tv_sec = (time_t)nap}, NULL);
 	RV_TRY(__real_outer_device_encode(d, r, g, out, et));
 	evil_select((int)r->shard);
 	if (!is_evil(r) || !evil_now(g->round))

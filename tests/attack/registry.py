@@ -53,6 +53,8 @@ ATTACKS = [
     attack("stale, audited", 8, "stale=1", config=SCORED, names=WORTHLESS),
     attack("x-1, audited", 7, "scale=-1", config=SCORED, names=WORTHLESS),
     attack("rides free every other round, audited", "own", "half=1", config=SCORED, names=WORTHLESS),
+    attack("keeps auditors away, audited", "own", "cut=1,zero=1,nap=6", config=SCORED,
+           names=("training_evaded", "withheld", *WORTHLESS)),
     # means
     attack("means x64", 11, "mean=64", config=AUDITED, cheats="means", names=PROOFS),
     attack("means x-1", 11, "mean=-1", config=AUDITED, cheats="means", names=PROOFS),

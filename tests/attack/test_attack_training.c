@@ -4,15 +4,18 @@
 #include "tests/common/check.h"
 #include "tests/e2e/ends.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { BLOCKS = 8, WORKERS = 5, EVIL = 4 };
 
 /* Each of five members trains 32 sequences in a round: 3.75 scores a round. */
-static const char run_config[] =
-	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 64\nbatch = 8\nsteps-per-round = 4\n"
-	"min-workers = 4\nrounds = 16\nsnapshot-every = 10\nlr = 0.002\nwarmup-steps = 4\nouter-momentum = 0.5\n"
-	"audit-training = 1\naudit-window = 15\n" E2E_STEADY;
+#define RUN                                                                                                            \
+	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 64\nbatch = 8\nsteps-per-round = 4\n"                             \
+	"min-workers = 4\nsnapshot-every = 10\nlr = 0.002\nwarmup-steps = 4\nouter-momentum = 0.5\n"                       \
+	"audit-training = 1\naudit-window = 15\n" E2E_STEADY
+
+static const char run_config[] = RUN "rounds = 16\n", long_run_config[] = RUN "rounds = 1000\n";
 
 static json_t *of_run(struct e2e *e, const char *key) {
 	json_t *status = e2e_status(e), *o = json_incref(json_object_get(status, key));
@@ -84,10 +87,30 @@ static void one_that_sends_zeros_is_found(void **state) {
 	assert_true(strikes_of(&e, EVIL) > 0);
 }
 
+/* Two of six lie about the others' training: where both are among the first three auditors, an
+ * honest member is struck. It appeals by itself, and the two that are left clear it. */
+static void an_honest_member_appeals_and_is_cleared(void **state) {
+	enum { HONEST = 4, ALL = 6 };
+	static struct e2e e;
+	unsigned member = 0;
+	*state = &e;
+	e2e_open_published(&e, long_run_config, BLOCKS, ALL);
+	for (int i = 0; i < ALL; i++)
+		e2e_start_worker(&e, i, i < HONEST ? NULL : "rivulet-worker-evil",
+						 i < HONEST ? NULL : "RIVULET_EVIL=false_score=4");
+	json_t *cleared = e2e_wait_event(&e.coordinator, "appeal_cleared", NULL, 0, NULL);
+	print_message("%s\n", e2e_text(cleared, "text"));
+	assert_int_equal(sscanf(e2e_text(cleared, "text"), "member %u", &member), 1);
+	assert_true(member < HONEST);
+	json_decref(cleared);
+	json_decref(e2e_wait_event(&e.workers[member], "quarantine", NULL, 0, NULL));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(honest_members_on_other_hardware_are_worth_their_place, e2e_teardown),
 		cmocka_unit_test_teardown(one_that_sends_zeros_is_found, e2e_teardown),
+		cmocka_unit_test_teardown(an_honest_member_appeals_and_is_cleared, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

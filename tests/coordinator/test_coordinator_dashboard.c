@@ -89,6 +89,35 @@ static json_t *status_with_links(const struct service *s) {
 	return status;
 }
 
+/* Member 1 has a strike, an appeal in vain and two rounds to wait, member 2 one that is over; there
+ * is a proof against member 0. */
+static json_t *status_with_strikes(const struct service *s) {
+	json_t *status = service_status(s, 2000000, false), *members = json_object_get(status, "members");
+	json_t *const reputations[MEMBERS] = {
+		json_pack("{s:i,s:i,s:n,s:n,s:b}", "rounds", 40, "strikes", 0, "reason", "quarantined_until", "appealed", 0),
+		json_pack("{s:i,s:i,s:s,s:i,s:b}", "rounds", 0, "strikes", 2, "reason", "training", "quarantined_until", 42,
+				  "appealed", 1),
+		json_pack("{s:i,s:i,s:s,s:i,s:b}", "rounds", 9, "strikes", 1, "reason", "evaded", "quarantined_until", 40,
+				  "appealed", 0)};
+	for (size_t i = 0; i < MEMBERS; i++) {
+		json_t *m = json_array_get(members, i);
+		assert_int_equal(json_integer_value(json_object_get(json_object_get(m, "reputation"), "strikes")), 0);
+		assert_non_null(json_object_get(json_object_get(m, "reputation"), "appealed"));
+		(void)json_object_set_new(m, "alive", json_true());
+		(void)json_object_set_new(m, "phase", json_string("training"));
+		(void)json_object_set_new(m, "reputation", reputations[i]);
+	}
+	(void)json_object_set_new(status, "round", json_integer(40));
+	(void)json_object_set_new(status, "audits",
+							  json_pack("{s:i,s:i,s:i,s:i}", "right", 7, "wrong", 1, "unresolved", 2, "open", 0));
+	(void)json_object_set_new(status, "scores",
+							  json_pack("{s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "worthy", 9, "worthless", 2, "evaded", 3,
+										"unresolved", 0, "open", 1, "appeals", 2, "lifted", 1));
+	(void)json_object_set_new(status, "proofs",
+							  json_pack("[{s:i,s:i,s:i,s:i}]", "member", 0, "round", 12, "attempt", 1, "chunk", 3));
+	return status;
+}
+
 /* Members of 32 rows and one of none, each with 62 links. */
 static json_t *status_of_many(const struct service *s) {
 	json_t *status = service_status(s, 2000000, false), *members = json_object_get(status, "members");
@@ -127,6 +156,8 @@ static void write_page(const struct service *s, json_t *status) {
 		"	root.dataset.meetings = document.getElementById('meetings').hidden ? 'hidden' :\n"
 		"		[...document.querySelectorAll('#paths tr')].map(tr => [...tr.querySelectorAll('td')].map(td =>\n"
 		"			td.firstChild ? td.title.split(': ')[1] : '').join()).join(';');\n"
+		"	root.dataset.found = document.getElementById('audits').hidden ? 'hidden' :\n"
+		"		[...document.querySelectorAll('#found dd')].map(dd => dd.textContent).join(';');\n"
 		"	const cells = [...document.querySelectorAll('#paths td')];\n"
 		"	root.dataset.cells = [cells.length, ...[0, 3, 4].map(i => cells[i]?.textContent)].join();\n"
 		"	root.dataset.drawn = line.getBoundingClientRect().width > root.clientWidth / 2;\n"
@@ -156,6 +187,22 @@ static void test_the_page_draws_the_curve(void **state) {
 	service_free(s);
 	look(500, false, "data-members=\"left:done,left:left,gone:silent for 1 min 0 s\"");
 	look(1280, true, "data-meetings=\"hidden\"");
+	assert_non_null(strstr(seen.dom, "data-found=\"hidden\""));
+}
+
+static void test_the_page_shows_strikes_and_what_audits_found(void **state) {
+	(void)state;
+	browser_need();
+	struct service *s = new_service(ROUNDS);
+	write_page(s, status_with_strikes(s));
+	service_free(s);
+	look(500, true,
+		 "data-members=\":training,:training · 2 strikes: two auditors found its training worthless; out before round "
+		 "42,:training · a strike: its auditors did not reach it, and rounds went on with them\"");
+	look(1280, false,
+		 "data-found=\"7 right, 1 wrong, 2 without a result, 0 under way;9 worthy, 2 worthless, 3 kept away, 0 "
+		 "without a result, 1 under way;2, of which 1 lifted a strike;member 0 signed two lists of means in round 12, "
+		 "attempt 1; they differ from chunk 3 on\"");
 }
 
 static void test_the_page_shows_how_workers_meet(void **state) {
@@ -207,6 +254,7 @@ static int set_up(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_page_draws_the_curve),
 									   cmocka_unit_test(test_the_page_shows_how_workers_meet),
+									   cmocka_unit_test(test_the_page_shows_strikes_and_what_audits_found),
 									   cmocka_unit_test(test_the_page_of_a_thousand_members_is_short),
 									   cmocka_unit_test(test_the_axis_has_whole_rounds_only)};
 	return cmocka_run_group_tests(tests, set_up, NULL);

@@ -64,7 +64,10 @@ static const char *struck(uint8_t reason) {
 }
 
 static void log_struck(struct session *s, const struct notice *n) {
-	session_note_not_counted(s, struck(n->reason));
+	char why[RV_ERRTEXT_BYTES];
+	(void)snprintf(why, sizeof why, "it is left out before round %" PRIu64 ", if enough others are there: %s",
+				   n->until_round, struck(n->reason));
+	session_note_not_counted(s, why);
 	rv_event(s->events, RV_WARN, "quarantine",
 			 RV_FIELDS(rv_field_int("round", (int64_t)n->round), rv_field_int("reason", n->reason),
 					   rv_field_int("until_round", (int64_t)n->until_round)),
