@@ -6,7 +6,7 @@
  *             leased to it; and an order of the other participants. The first is the auditor.
  *     -> WORTHY      its gain is SCORE_LIMIT of the auditor's own, or more
  *     -> DOUBTED     it is not: two others score it as well
- *        -> WORTHLESS  two of them find so too: a strike
+ *        -> WORTHLESS  two find so, and more than half of all that were asked: a strike
  *             -> the struck member APPEALS: two that were not asked before score it again
  *                  -> CLEARED  both find it worthy: the strike is taken back
  *                  -> UPHELD   one does not
@@ -371,6 +371,13 @@ static void note_doubt(struct core *c, struct core_score *s) {
 		}
 }
 
+/* Returns true if so many say the same that a strike follows: two at least, and more than half of
+ * all that were asked. Otherwise two that lie would be found by asking on where honest ones are
+ * unable, as they are in a run that stands still. */
+static bool agree(const struct core_score *s, uint32_t alike) {
+	return alike >= AGREE && 2 * alike > s->asked;
+}
+
 /* Returns how many shall measure, those included that have. None, if so many did not get it that
  * rounds decide whose fault that is. */
 static uint32_t wanted(const struct tally *t) {
@@ -385,11 +392,11 @@ static uint32_t wanted(const struct tally *t) {
 static void weigh(struct core *c, struct core_score *s) {
 	const struct tally t = tally_of(s);
 	note_doubt(c, s);
-	if (t.worthless >= (RV_BUG("strike-by-one") ? 1 : AGREE))
+	if (agree(s, t.worthless) || (RV_BUG("strike-by-one") && t.worthless > 0))
 		find_worthless(c, s);
 	else if (t.worthless == 0 ? t.worthy >= 1 : t.worthy >= AGREE)
 		find_worthy(c, s);
-	else if (t.withheld >= AGREE && t.worthy + t.worthless == 0)
+	else if (agree(s, t.withheld) && t.worthy + t.worthless == 0)
 		find_withheld(c, s);
 	else if (core_is_evaded(s))
 		find_evaded(c, s);

@@ -256,6 +256,24 @@ static void one_against_two_strikes_nobody(void **state) {
 		assert_int_equal(rig_view(&r, m).reputation.strikes, 0);
 }
 
+/* Where honest auditors are unable, two that lie are no majority. */
+static void two_of_many_strike_nobody(void **state) {
+	uint64_t asked;
+	(void)state;
+	open_rig(200000);
+	const struct score_order o = next_order();
+	asked = all_conclude(&o, 0, SCORE_MEASURED, -1);
+	asked |= all_conclude(&o, asked, SCORE_UNABLE, 0);
+	const uint32_t second = (uint32_t)__builtin_ctzll(auditors_of(&o) & ~asked);
+	conclude(second, &o, SCORE_MEASURED, -1);
+	asked |= 1ull << second;
+	while ((auditors_of(&o) & ~asked) != 0)
+		asked |= all_conclude(&o, asked, SCORE_UNABLE, 0);
+	assert_int_equal(__builtin_popcountll(asked), MEMBERS - 1);
+	assert_int_equal(rig_view(&r, o.member).reputation.strikes, 0);
+	assert_int_equal(core_scores(r.core).worthless, 0);
+}
+
 /* Auditors that cannot, or whose own work is worth nothing, are replaced. */
 static void others_are_asked_instead(void **state) {
 	(void)state;
@@ -637,6 +655,7 @@ int main(void) {
 		TEST(one_that_finds_work_ends_the_audit),
 		TEST(two_that_find_it_worthless_strike),
 		TEST(one_against_two_strikes_nobody),
+		TEST(two_of_many_strike_nobody),
 		TEST(others_are_asked_instead),
 		TEST(two_that_got_nothing_strike),
 		TEST(one_that_nobody_can_score_is_named),
