@@ -9,6 +9,7 @@
  *   stale=1         what it gave in the first of these rounds, again and again
  *   half=1          its own in rounds with even numbers, zeros in the others
  *   nap=S           it waits so many seconds before each
+ *   other=K         it reads the first K sequences of the text again and again, and none of its own
  *   mean=S          means of the chunks that it owns, times S; everybody gets the same bytes, and its
  *                   own audits stay true
  *   odd=1           the above in rounds with odd numbers only

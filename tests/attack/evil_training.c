@@ -108,6 +108,16 @@ enum rv_err __wrap_outer_device_encode(struct outer_device *d, struct replica *r
 	return RV_OK;
 }
 
+typedef enum rv_err sequence_fn(const struct dataset *d, uint64_t position, int32_t *inputs, int32_t *targets,
+								struct rv_errtext *et);
+sequence_fn __real_dataset_sequence_at, __wrap_dataset_sequence_at;
+enum rv_err __wrap_dataset_sequence_at(const struct dataset *d, uint64_t position, int32_t *inputs, int32_t *targets,
+									   struct rv_errtext *et) {
+	double few;
+	return __real_dataset_sequence_at(d, evil("other", &few) ? position % (uint64_t)few : position, inputs, targets,
+									  et);
+}
+
 /* As an owner. As an auditor, which alone wants no error text, it reports what it finds: else it
  * would be left out as a false auditor before anybody looks at its means. */
 enum rv_err __wrap_merge_chunk(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights,

@@ -51,6 +51,7 @@ ATTACKS = [
     attack("zeros, audited", 8, "zero=1", config=SCORED, names=WORTHLESS),
     attack("noise of its norm, audited", 8, "noise=1", config=SCORED, names=WORTHLESS),
     attack("stale, audited", 8, "stale=1", config=SCORED, names=WORTHLESS),
+    attack("the same few sequences, audited", 10, "other=16", config=SCORED, names=WORTHLESS),
     attack("x-1, audited", 7, "scale=-1", config=SCORED, names=WORTHLESS),
     attack("rides free every other round, audited", "own", "half=1", config=SCORED, names=WORTHLESS),
     attack("keeps auditors away, audited", "own", "cut=1,zero=1,nap=6", config=SCORED,
