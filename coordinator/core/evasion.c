@@ -1,17 +1,17 @@
-/* evasion.c: members that keep the auditors of their training away (scores.c): they end or refuse the
- * links by which a contribution would be fetched, and take part in rounds.
+/* evasion.c: members that keep the auditors of their training away (scores.c): they end or refuse
+ * the links by which a contribution would be fetched, and take part in rounds.
  *
  * One auditor's UNREACHED says nothing: its own line may be bad, a router between the two may have
  * forgotten them, it may lie. It counts if a round that opened after the auditor was asked was
  * committed with both, in one row: then the auditor's links to the others worked, the author's too,
- * and theirs to each other. An audit is *evaded* if three such auditors, or all of a roster with
- * fewer, say UNREACHED, or WITHHELD, and nobody got the contribution. The first audit in a row that
- * is evaded names the author, each further one strikes it: quarantine for 8, 32, 128 rounds, then a
- * ban (reputation.c). An audit that ends with a measurement begins a new row.
+ * and theirs to each other. It goes on trying whenever there is a link. An audit is *evaded* if at
+ * the end of its window three such auditors, or all of a roster with fewer, say UNREACHED or
+ * WITHHELD, and nobody got the contribution. The first audit in a row that is evaded names the
+ * author, each further one strikes it: quarantine for 8, 32, 128 rounds, then a ban (reputation.c).
+ * An audit that ends with a measurement begins a new row.
  *
  * The row is not durable: a restart costs one more audit. */
 #include "base/assert.h"
-#include "base/planted.h"
 #include "coordinator/core/internal.h"
 
 static bool has_member(const struct core_roster *r, uint32_t member) {
@@ -42,17 +42,16 @@ bool core_is_evaded(const struct core_score *s) {
 		const struct core_scorer *by = &s->by[i];
 		if (by->said.verdict == SCORE_MEASURED)
 			return false;
-		away += (by->met || RV_BUG("evaded-unmet")) &&
-				(by->said.verdict == SCORE_UNREACHED || by->said.verdict == SCORE_WITHHELD);
+		away += by->met && (by->said.verdict == SCORE_UNREACHED || by->said.verdict == SCORE_WITHHELD);
 	}
-	return away >= (RV_BUG("evaded-by-one") ? 1 : enough);
+	return away >= enough;
 }
 
-bool core_evade(struct core *c, uint32_t slot, uint64_t round) {
+void core_evade(struct core *c, uint32_t slot, uint64_t round) {
 	struct core_member *m = &c->members[slot];
-	const bool before = m->evaded > 0;
+	if (m->evaded > 0)
+		(void)core_strike(c, slot, round, CORE_STRIKE_EVADED);
 	if (m->evaded < CORE_EVADED_MAX)
 		m->evaded++;
 	core_say_of(c, CORE_EVENT_EVADED, slot, round, m->evaded);
-	return before && core_strike(c, slot, round, CORE_STRIKE_EVADED);
 }

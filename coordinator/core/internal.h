@@ -453,11 +453,11 @@ void core_scores_put(const struct core *c, uint32_t slot, struct document *d);
 /* Notes which auditors of open audits of training the committed roster has together with the
  * author. */
 void core_note_met(struct core *c);
-/* Returns true if the author kept so many auditors away that the audit can be given up. */
+/* Returns true if the author kept all auditors away, for an audit whose window is over. */
 bool core_is_evaded(const struct core_score *s);
-/* Counts an audit of that round which the member in `slot` has evaded. Returns true if that
- * strikes it, as core_strike does. */
-bool core_evade(struct core *c, uint32_t slot, uint64_t round);
+/* Counts an audit of that round which the member in `slot` has evaded: the second in a row strikes
+ * it. */
+void core_evade(struct core *c, uint32_t slot, uint64_t round);
 
 /* ---- reputation.c ---- */
 

@@ -3,8 +3,8 @@
  *   rounds     committed rounds with a contribution of the member, since it joined or since its last
  *              strike. In a run with `probation` it weighs little at first, and all after so many
  *   strike     two auditors refuted its audit, or two did not get its contribution, or found it
- *              worthless, or it kept its auditors away (evasion.c); but for the first, others may
- *              think better (an appeal, scores.c). It is in
+ *              worthless: of these two others may think better (an appeal, scores.c); or it kept
+ *              its auditors away, for all of two audits (evasion.c). It is in
  *              quarantine, which is an exclusion from rosters (exclusion.c), for 8, 32, 128 rounds;
  *              the one after CORE_STRIKES_MAX bans it
  *   appeal     is durable when it is over: then there is no second one. A strike that it takes back
@@ -96,8 +96,7 @@ void core_take_reputation(struct core_member *m, const struct core_reputation *r
 
 bool core_may_appeal(const struct core *c, const struct core_member *m) {
 	const struct core_reputation *r = &m->reputation;
-	const bool scored =
-		r->reason == CORE_STRIKE_TRAINING || r->reason == CORE_STRIKE_WITHHELD || r->reason == CORE_STRIKE_EVADED;
+	const bool scored = r->reason == CORE_STRIKE_TRAINING || r->reason == CORE_STRIKE_WITHHELD;
 	return scored && !r->appealed && !core_reputation_is_due(m) && core_in_quarantine(c, m);
 }
 

@@ -14,8 +14,8 @@
  *     -> the next auditor, if one is UNABLE, or says nothing for some rounds, or says WITHHELD; two
  *        that say WITHHELD, where nobody got it: a strike
  *     -> two more, if one says UNREACHED
- *        -> EVADED  nobody got it, and three say so whose links work: a strike, if it was so in the
- *                   audit before (evasion.c)
+ *        -> EVADED  the window is over, nobody got it, and three say so whose links work: a strike,
+ *                   if it was so in the audit before (evasion.c)
  *     -> UNRESOLVED  the window is over: an event names the author
  *
  * How many are drawn follows from the share of the roster's training that they may cost: a score is
@@ -160,18 +160,17 @@ static void say(struct core *c, enum core_event_type type, const struct core_sco
 		core_say_of(c, type, (uint32_t)slot, s->order.round, other);
 }
 
-static void find_evaded(struct core *c, struct core_score *s) {
+static void find_evaded(struct core *c, const struct core_score *s) {
 	const int slot = core_find(c, s->order.member);
-	s->over = true;
-	c->scores.changed = true;
 	c->scores.figures.evaded++;
-	s->struck = slot >= 0 && core_evade(c, (uint32_t)slot, s->order.round);
+	if (slot >= 0)
+		core_evade(c, (uint32_t)slot, s->order.round);
 }
 
 /* Drops audits whose window is over, and those that nobody can ask about. */
 static void drop_over(struct core *c) {
 	for (int i = c->scores.n - 1; i >= 0; i--) {
-		struct core_score *s = &c->scores.open[i];
+		const struct core_score *s = &c->scores.open[i];
 		const bool late = c->round + 1 - s->order.round > c->cfg.audit_window;
 		if (!late && (!s->over || (s->struck && !s->appealed)))
 			continue;
@@ -226,13 +225,18 @@ static void take_appeal(struct core *c, const struct core_member *m) {
 	say(c, CORE_EVENT_APPEALED, s, 0);
 }
 
+/* An auditor that did not reach the author goes on trying. */
+static bool may_say(const struct core_scorer *by, const struct score_result *r) {
+	return by->said.verdict == 0 || (by->said.verdict == SCORE_UNREACHED && r->verdict != SCORE_UNREACHED);
+}
+
 void core_take_scores(struct core *c, uint32_t slot) {
 	const struct core_member *m = &c->members[slot];
 	for (int k = 0; k < m->last.n_scores && m->last.term == c->term; k++) {
 		const struct score_result *r = &m->last.scores[k];
 		struct core_score *s = find(c, r->round, r->member);
 		for (uint32_t i = 0; s != NULL && i < s->asked; i++)
-			if (s->by[i].member == m->number && s->by[i].said.verdict == 0)
+			if (s->by[i].member == m->number && may_say(&s->by[i], r))
 				s->by[i].said = *r;
 	}
 	if (m->last.appeals && m->last.term == c->term)
@@ -398,8 +402,6 @@ static void weigh(struct core *c, struct core_score *s) {
 		find_worthy(c, s);
 	else if (agree(s, t.withheld) && t.worthy + t.worthless == 0)
 		find_withheld(c, s);
-	else if (core_is_evaded(s))
-		find_evaded(c, s);
 	else
 		(void)ask(c, s, &t, wanted(&t));
 }

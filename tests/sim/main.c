@@ -28,8 +28,7 @@
 	"row-since-stays|weigh-rows-again|watch-as-an-owner|left-out-loses-steps|two-final-owners|keep-failed-rows|"       \
 	"forms-of-a-former-roster|forms-by-the-new-place|part-of-another-member|forget-the-form|"                          \
 	"forget-rows-at-a-restart|believe-a-vote|forget-what-is-given-back|read-again-after-a-restart|"                    \
-	"grant-before-it-is-durable|audit-by-the-owner|convict-by-one|strike-by-one|strike-nobody|evaded-by-one|evaded-"   \
-	"unmet|score-oneself|"                                                                                             \
+	"grant-before-it-is-durable|audit-by-the-owner|convict-by-one|strike-by-one|strike-nobody|score-oneself|"          \
 	"beyond-the-quota|believe-a-suspect|"                                                                              \
 	"forget-what-is-read|believe-a-failed-write|name-who-was-right|believe-few"
 

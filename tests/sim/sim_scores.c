@@ -4,10 +4,10 @@
  * Who scores whom, what follows, and whether the author is linked are of the programs; what a score
  * finds is said by this file, from what the author did. An honest contribution is worth 0.6 to 1 of
  * an auditor's own; in some rounds one auditor measures less than half of that, by chance. A *free
- * rider* contributes nothing (around 0, in every round or in every second one), a *poisoner* harm (−0.6), and both
- * can measure nobody. A *lying auditor* finds every honest contribution worthless, or says that it
- * got none, or that it did not reach the author. A *cutter* contributes nothing, and keeps all its
- * auditors away. Two liars together can strike an honest member: that appeals.
+ * rider* contributes nothing (around 0, in every round or in every second one), a *poisoner* harm
+ * (-0.6), and both can measure nobody. A *lying auditor* finds every honest contribution worthless,
+ * or says that it got none, or that it did not reach the author. A *cutter* contributes nothing,
+ * and keeps all its auditors away. Two liars together can strike an honest member: that appeals.
  *
  * - An auditor scores nobody's own contribution, of no round that is open.
  * - Only a free rider, a poisoner or a cutter is ever struck, and for a round in which it was one;
@@ -158,7 +158,7 @@ static bool is_struck(const struct sim *s, int host) {
 	uint8_t key[NET_KEY_BYTES];
 	sim_key_of(s, host, key);
 	return s->coordinator.core != NULL && core_notice(s->coordinator.core, key, &n) && n.kind == NOTICE_STRUCK &&
-		   n.reason != NOTICE_STRUCK_FALSE_AUDIT;
+		   (n.reason == NOTICE_STRUCK_WITHHELD || n.reason == NOTICE_STRUCK_TRAINING);
 }
 
 void scores_report(struct sim *s, int host, struct report *rep) {
@@ -167,7 +167,8 @@ void scores_report(struct sim *s, int host, struct report *rep) {
 	rep->appeals = s->opt.audit_ppm > 0 && is_struck(s, host);
 	for (int i = 0; i < a->n; i++) {
 		struct sim_score *one = &a->of[i];
-		if (one->found.verdict == 0 && one->due_us <= s->now_us)
+		const bool open = one->found.verdict == 0 || one->found.verdict == SCORE_UNREACHED;
+		if (open && one->due_us <= s->now_us)
 			one->found = conclude(s, host, &one->order, s->now_us < one->patient_us);
 		if (one->found.verdict != 0)
 			rep->scores[rep->n_scores++] = one->found;

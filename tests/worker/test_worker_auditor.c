@@ -458,6 +458,32 @@ static void silence_withholds_and_no_link_is_said(void **state) {
 	}
 }
 
+/* What was said before is repeated until there is something better. */
+static void one_that_was_not_reached_is_asked_when_it_is_linked(void **state) {
+	(void)state;
+	order_score(2, 0);
+	w.linked[2] = false;
+	w.now_us += PATIENCE_US;
+	auditor_tick(w.a, w.now_us);
+	expect_score(SCORE_UNREACHED, 0);
+	auditor_tick(w.a, w.now_us);
+	assert_false(is_asked(2));
+	w.linked[2] = true;
+	auditor_tick(w.a, w.now_us);
+	assert_true(is_asked(2));
+	w.linked[2] = false;
+	auditor_link_down(w.a, 2);
+	w.now_us += PATIENCE_US;
+	auditor_tick(w.a, w.now_us);
+	assert_false(auditor_has_news(w.a)); /* the same again */
+	w.linked[2] = true;
+	auditor_tick(w.a, w.now_us);
+	fetch_all(0);
+	const struct score_result r = {.round = 7, .member = 2, .verdict = SCORE_MEASURED, .gain = 0.5f, .own = 1};
+	auditor_scored(w.a, &r);
+	expect_score(SCORE_MEASURED, 0.5f);
+}
+
 /* Each chunk comes in time, and all of them too late. */
 static void a_drip_of_chunks_ends(void **state) {
 	(void)state;
@@ -613,6 +639,7 @@ int main(void) {
 		cmocka_unit_test_teardown(of_a_slow_member_what_it_sent, close_world),
 		cmocka_unit_test_teardown(one_that_gives_another_contribution_withholds, close_world),
 		cmocka_unit_test_teardown(silence_withholds_and_no_link_is_said, close_world),
+		cmocka_unit_test_teardown(one_that_was_not_reached_is_asked_when_it_is_linked, close_world),
 		cmocka_unit_test_teardown(a_drip_of_chunks_ends, close_world),
 		cmocka_unit_test_teardown(a_slow_author_holds_no_average_up, close_world),
 		cmocka_unit_test_teardown(one_that_still_gives_another_chunk_withholds_nothing, close_world),

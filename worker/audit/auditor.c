@@ -122,10 +122,10 @@ void auditor_release(struct auditor *a) {
 
 static void conclude_score(struct auditor *a, struct lane *l, enum score_verdict verdict) {
 	struct order *o = order_of(a, l);
-	RV_ASSERT(o->scores && !o->done);
+	RV_ASSERT(o->scores && (!o->done || o->scored.verdict == SCORE_UNREACHED));
+	a->news |= !o->done || verdict != SCORE_UNREACHED;
 	o->done = true;
 	o->scored = (struct score_result){.round = o->score.round, .member = o->score.member, .verdict = (uint8_t)verdict};
-	a->news = true;
 	leave(a, l);
 }
 
@@ -503,6 +503,13 @@ static void make_ready(struct lane *l, int64_t now_us) {
 			l->pieces[i].ready_us = INT64_MIN;
 }
 
+/* Returns true if the order has no result, or no better one than that its author was not linked,
+ * which it is now. */
+static bool is_wanted(const struct auditor *a, const struct order *o) {
+	return !o->done ||
+		   (o->scores && o->scored.verdict == SCORE_UNREACHED && a->ops.linked(a->ops.ctx, o->score.member));
+}
+
 void auditor_tick(struct auditor *a, int64_t now_us) {
 	for (int i = 0; i < LANES; i++)
 		make_ready(&a->lanes[i], now_us);
@@ -510,7 +517,7 @@ void auditor_tick(struct auditor *a, int64_t now_us) {
 		if (a->lanes[i].at >= 0 && now_us >= a->lanes[i].until_us)
 			give_up(a, &a->lanes[i]);
 	for (int i = 0; i < a->n_orders; i++)
-		if (!a->orders[i].done && lane_of(a, i) == NULL)
+		if (is_wanted(a, &a->orders[i]) && lane_of(a, i) == NULL)
 			begin(a, now_us, i);
 }
 

@@ -13,7 +13,8 @@
  *   ORDERED --> ASKING -- all chunks there, and proven --> SCORING --> MEASURED | UNABLE
  *      |          +-- it gives what it has not committed to --> WITHHELD
  *      |          +-- no chunk for as long as patience, or all of them take longer than at
- *      |          |   AUDITOR_LEAST_BYTES_PER_S: WITHHELD if it is linked, else UNREACHED
+ *      |          |   AUDITOR_LEAST_BYTES_PER_S: WITHHELD if it is linked, else UNREACHED, and
+ *      |          |   ASKING again once it is
  *      +-- what is ordered cannot be of this run, or is its own: UNABLE
  *
  * One audit of an average is under way at a time, and beside it all of training whose authors

@@ -56,7 +56,7 @@ static const char *struck(uint8_t reason) {
 			   "It has asked for another look by two more. Test this machine's memory, and its graphics card";
 	case NOTICE_STRUCK_EVADED:
 		return "auditors did not reach it, again and again, although it exchanged rounds with them. Does its router or "
-			   "a firewall end connections? It has asked for another look by two more";
+			   "a firewall end connections?";
 	default:
 		return "it reported of another member's average the opposite of what others found. Test this machine's "
 			   "memory and disk";
@@ -84,7 +84,8 @@ static void log_not_counted(struct session *s, const struct notice *n) {
 
 void session_on_notice(void *ctx, const struct notice *n) {
 	struct session *s = ctx;
-	s->audit.struck = n->kind == NOTICE_STRUCK && n->reason != NOTICE_STRUCK_FALSE_AUDIT;
+	s->audit.struck =
+		n->kind == NOTICE_STRUCK && (n->reason == NOTICE_STRUCK_WITHHELD || n->reason == NOTICE_STRUCK_TRAINING);
 	if (n->kind == NOTICE_APART)
 		log_apart(s, n);
 	else if (n->kind == NOTICE_RESTS)
