@@ -3,12 +3,13 @@
  *
  * One auditor's UNREACHED says nothing: its own line may be bad, a router between the two may have
  * forgotten them, it may lie. It counts if a round that opened after the auditor was asked was
- * committed with both, in one row: then the auditor's links to the others worked, the author's too,
- * and theirs to each other. It goes on trying whenever there is a link. An audit is *evaded* if at
- * the end of its window three such auditors, or all of a roster with fewer, say UNREACHED or
- * WITHHELD, and nobody got the contribution. The first audit in a row that is evaded names the
- * author, each further one strikes it: quarantine for 8, 32, 128 rounds, then a ban (reputation.c).
- * An audit that ends with a measurement begins a new row.
+ * committed with both, in one row, and nobody reports that these two are apart: then links of the
+ * auditor to the others worked, the author's too, and theirs to each other. It goes on trying
+ * whenever there is a link. An audit is *evaded* if at the end of its window three such auditors,
+ * or all of a roster with fewer, say UNREACHED or WITHHELD, and nobody got the contribution. The
+ * first audit in a row that is evaded names the author, each further one strikes it: quarantine for
+ * 8, 32, 128 rounds, then a ban (reputation.c). An audit that ends with a measurement begins a new
+ * row.
  *
  * The row is not durable: a restart costs one more audit. */
 #include "base/assert.h"
@@ -21,6 +22,13 @@ static bool has_member(const struct core_roster *r, uint32_t member) {
 	return found;
 }
 
+/* Returns true if the committed roster has both, and they reach each other, as far as they and the
+ * attempts say. */
+static bool meet(const struct core *c, uint32_t author, uint32_t auditor) {
+	const int a = core_find(c, author), b = core_find(c, auditor);
+	return a >= 0 && b >= 0 && has_member(&c->roster, auditor) && !core_are_apart(c, (uint32_t)a, (uint32_t)b);
+}
+
 void core_note_met(struct core *c) {
 	const struct core_roster *r = &c->roster;
 	if (core_rows_many(&r->rows))
@@ -30,7 +38,7 @@ void core_note_met(struct core *c) {
 		if (s->over || !has_member(r, s->order.member))
 			continue;
 		for (uint32_t k = 0; k < s->asked; k++)
-			s->by[k].met |= c->round > s->by[k].asked_round && has_member(r, s->by[k].member);
+			s->by[k].met |= c->round > s->by[k].asked_round && meet(c, s->order.member, s->by[k].member);
 	}
 }
 

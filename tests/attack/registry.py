@@ -54,7 +54,8 @@ ATTACKS = [
     attack("the same few sequences, audited", 10, "other=16", config=SCORED, names=WORTHLESS),
     attack("x-1, audited", 7, "scale=-1", config=SCORED, names=WORTHLESS),
     attack("rides free every other round, audited", "own", "half=1", config=SCORED, names=WORTHLESS),
-    attack("keeps auditors away, audited", "own", "cut=1,zero=1,nap=6", config=SCORED,
+    attack("keeps auditors away, audited", "own", "cut=1,zero=1,nap=6",
+           config={**SCORED, "audit-window": 6},
            names=("training_evaded", "withheld", *WORTHLESS)),
     # means
     attack("means x64", 11, "mean=64", config=AUDITED, cheats="means", names=PROOFS),

@@ -474,7 +474,7 @@ void sim_universe_of(const struct sim_choice *choice, struct sim_options *opt, s
 	if (choice->audits)
 		audits_choose(opt);
 	if (choice->scores)
-		scores_choose(opt);
+		scores_choose(opt, plan);
 }
 
 /* ---- for people ---- */

@@ -214,7 +214,7 @@ struct sim_options sim_options_of(uint64_t seed);
 /* sim_audits.c: makes it a universe with audits, and maybe an adversary. */
 void audits_choose(struct sim_options *o);
 /* sim_scores.c: makes it a universe with audits of training, and maybe an adversary. */
-void scores_choose(struct sim_options *o);
+void scores_choose(struct sim_options *o, const struct sim_plan *plan);
 /* sim_large.c */
 struct sim_options sim_options_large(uint64_t seed, int n_workers);
 void sim_plan_large(const struct sim_options *opt, struct sim_plan *out);

@@ -17,7 +17,15 @@
 
 enum { WINDOW = 6 };
 
-void scores_choose(struct sim_options *o) {
+/* Returns true if members may meet by one of them only: they cannot do without it. */
+static bool may_need_each(const struct sim_options *o, const struct sim_plan *plan) {
+	bool routers = false;
+	for (int i = 0; i < plan->n; i++)
+		routers |= plan->faults[i].kind == FAULT_NAT || plan->faults[i].kind == FAULT_HOME;
+	return routers && o->relay == 0;
+}
+
+void scores_choose(struct sim_options *o, const struct sim_plan *plan) {
 	enum { STREAM = 53, LEAST_WORKERS = 4, LEAST_FOR_TWO = 6, TENTH = 100000 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
 	const uint64_t kind = rv_rng_below(&r, SIM_SCORED - ADVERSARY_FREE_RIDER + 1);
@@ -28,8 +36,9 @@ void scores_choose(struct sim_options *o) {
 	o->adversary = ADVERSARY_NONE;
 	o->adversary_host = host;
 	/* Without it enough are left; and so many hold each round that one may go for good. */
-	if (kind + ADVERSARY_FREE_RIDER < SIM_SCORED && o->n_workers >= least && o->n_workers <= o->row_size &&
-		o->min_workers + 1 < (uint32_t)o->n_workers && 2 * o->min_workers > (uint32_t)o->n_workers)
+	if (kind + ADVERSARY_FREE_RIDER < SIM_SCORED && !may_need_each(o, plan) && o->n_workers >= least &&
+		o->n_workers <= o->row_size && o->min_workers + 1 < (uint32_t)o->n_workers &&
+		2 * o->min_workers > (uint32_t)o->n_workers)
 		o->adversary = (enum sim_adversary)(kind + ADVERSARY_FREE_RIDER);
 }
 
