@@ -35,6 +35,7 @@ void scores_choose(struct sim_options *o, const struct sim_plan *plan) {
 	o->audit_window = WINDOW;
 	o->adversary = ADVERSARY_NONE;
 	o->adversary_host = host;
+	o->accomplice = SIM_NOBODY;
 	/* Without it enough are left; and so many hold each round that one may go for good. */
 	if (kind + ADVERSARY_FREE_RIDER < SIM_SCORED && !may_need_each(o, plan) && o->n_workers >= least &&
 		o->n_workers <= o->row_size && o->min_workers + 1 < (uint32_t)o->n_workers &&
