@@ -22,6 +22,7 @@ OUTLIERS = ("outlier_cosine", "outlier_clipped", "outlier_loss")
 AUDITED = {"audit-chunks": 8, "audit-rollback": "true"}
 SCORED = {"audit-training": 0.5, "audit-window": 15}
 WORTHLESS = ("training_worthless",)
+SMALL = "in so small a run an auditor's own gain is often within four errors of nothing: it measures nothing"
 PROOFS = ("audit_lied", "banned", "equivocated")
 VOTES = ("disagreed", "false_vote", "no_evidence")
 STALLS = ("suspected", "overdue", "excluded", "mute")
@@ -50,13 +51,14 @@ ATTACKS = [
     # the same where training is audited
     attack("zeros, audited", 8, "zero=1", config=SCORED, names=WORTHLESS),
     attack("noise of its norm, audited", 8, "noise=1", config=SCORED, names=WORTHLESS),
-    attack("stale, audited", 8, "stale=1", config=SCORED, names=WORTHLESS),
-    attack("the same few sequences, audited", 10, "other=16", config=SCORED, names=WORTHLESS),
+    attack("stale, audited", 8, "stale=1", config=SCORED, names=WORTHLESS, missing=SMALL),
+    attack("the same few sequences, audited", 10, "other=16", config=SCORED, names=WORTHLESS, missing=SMALL),
     attack("x-1, audited", 7, "scale=-1", config=SCORED, names=WORTHLESS),
-    attack("rides free every other round, audited", "own", "half=1", config=SCORED, names=WORTHLESS),
+    attack("rides free every other round, audited", "own", "half=1", config=SCORED, names=WORTHLESS, missing=SMALL),
     attack("keeps auditors away, audited", "own", "cut=1,zero=1,nap=6",
            config={**SCORED, "audit-window": 6},
-           names=("training_evaded", "withheld", *WORTHLESS)),
+           names=("training_evaded", "withheld", *WORTHLESS),
+           missing="the windows of two audits are longer than the run; cut links cost attempts before"),
     # means
     attack("means x64", 11, "mean=64", config=AUDITED, cheats="means", names=PROOFS),
     attack("means x-1", 11, "mean=-1", config=AUDITED, cheats="means", names=PROOFS),
