@@ -25,11 +25,13 @@ const struct rv_preset model_presets[] = {
 	{"gpt2-350m", "GPT-2 medium, 24 x 1024", GPT2(24, 16, 1024)},
 	{"gpt2-774m", "GPT-2 large, 36 x 1280", GPT2(36, 20, 1280)},
 	{"gpt2-1.5b", "GPT-2 XL, 48 x 1600", GPT2(48, 25, 1600)},
+	{"gpt2-7b", "GPT-2's form, 34 x 4096, 7.1 G parameters", GPT2(34, 32, 4096)},
 	{"llama-nano", "Llama, 4 x 128, bytes, 0.8 M parameters",
 	 "model = llama\n" SHAPE(4, 4, 128, 256, 64) "n-kv-head = 2\nn-inner = 384\n"},
 	{"llama-60m", "Llama of OpenDiLoCo, 3 x 1024", LLAMA(3, 16, 16, 1024, 2688)},
 	{"llama-150m", "Llama of OpenDiLoCo, 12 x 1024", LLAMA(12, 16, 16, 1024, 2688)},
 	{"llama-1b", "Llama of OpenDiLoCo, 22 x 2048, 4 heads of keys and values", LLAMA(22, 32, 4, 2048, 5632)},
+	{"llama-7b", "Llama's first 7B, 32 x 4096, 6.7 G parameters", LLAMA(32, 32, 32, 4096, 11008)},
 	{.name = NULL},
 };
 

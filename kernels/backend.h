@@ -115,6 +115,8 @@ struct micro_batch {
 	bool only_enqueues;  /* the pass does nothing else: it may be recorded, and replayed instead of called */
 };
 
+enum { WEIGHT_ALLOCATIONS = 4 };
+
 /* Bounds of the steps that a backend will run: no micro-batch has more sequences, or more tokens in
  * one. */
 struct step_bounds {
@@ -129,8 +131,9 @@ struct step_bounds {
 	size_t vectors;                /* floats of weights in alloc_on_host's memory that are read as floats; 0: none
 	                                  is there */
 	size_t fetched;                /* floats of the largest start_fetch; 0: it is not called */
-	const float *params;           /* any pointer into the allocation of the weights; NULL: no bf16
-	                                  copy is made */
+	/* Any pointers into the allocations whose floats products read as weights: a bf16 copy of each
+	 * is made. NULL: none. */
+	const float *params[WEIGHT_ALLOCATIONS];
 };
 
 /* Memory that steps of one shape need on a device (or the host where that computes), by purpose;
@@ -191,7 +194,7 @@ struct backend_ops {
 	/* Computes the memory that reserve takes for steps of shape `s` with activations of type `act`.
 	 * Uses no device. NULL: negligible. */
 	void (*step_memory)(enum dtype act, const struct step_bounds *s, struct step_memory *out);
-	/* Reserves that memory, and the bf16 copy of the allocation of s->params: afterwards no step of
+	/* Reserves that memory, and bf16 copies of the allocations of s->params: afterwards no step of
 	 * this shape or a smaller one allocates device memory, whatever its micro-batches. The caller
 	 * calls it when everything else is allocated, before the first step; again for another shape:
 	 * then there is room for either. It chooses by the free memory how much of the logits exists at

@@ -15,6 +15,8 @@ struct comm_group_id {
 	char bytes[128];
 };
 
+enum { COMM_MARKS = 16 };
+
 struct comm_member; /* private to the plugin */
 
 struct comm_ops {
@@ -34,6 +36,13 @@ struct comm_ops {
 	enum rv_err (*start_reduce)(struct comm_member *m, float *x, size_t n, int root, struct rv_errtext *et);
 	/* Starts to replace x (n) of the others by that of member `root`, which is only read. */
 	enum rv_err (*start_broadcast)(struct comm_member *m, float *x, size_t n, int root, struct rv_errtext *et);
+	/* Notes, in one of COMM_MARKS slots, all exchanges started so far. */
+	void (*mark)(struct comm_member *m, unsigned slot);
+	/* Makes the backend's next operations wait, on the device, for those that the slot noted last:
+	 * the host does not wait, and whether they succeed is known only after `wait`. Until then the
+	 * host must wait for nothing that the device does: an exchange whose partner failed ends with
+	 * abort alone. */
+	void (*order)(struct comm_member *m, unsigned slot);
 	/* Returns when all started exchanges are done; the backend's next operations see their results.
 	 * RV_E_IO: the library reports a failure, also one that came later; RV_E_CLOSED: *others_failed
 	 * became true, and the exchanges may never finish. Then only abort may follow. */

@@ -15,8 +15,9 @@ enum { SLICE_ELEMS = MOMENTS_BLOCK, FIRST_STARTED = 64 };
 /* A vector in device memory, on its way through the host. */
 struct staged {
 	struct staged *next;
-	float *device;
+	float *device; /* where it goes back to; NULL: nowhere */
 	size_t n;
+	uint64_t number; /* of its exchange, among those posted to the host */
 	float host[];
 };
 
@@ -28,7 +29,11 @@ struct comm {
 	struct comm_member *member; /* the plugin's library's member */
 	struct comm_op *started;    /* started by the library, not waited for; repeated through the host if it fails */
 	int n_started, cap_started;
-	enum rv_err err; /* the library's fault at a start */
+	uint64_t n_exchanges; /* started, in all */
+	uint64_t n_done;      /* of them, waited for */
+	unsigned next_slot;   /* of marks */
+	bool ordered;         /* the device computes behind exchanges that were not waited for */
+	enum rv_err err;      /* the library's fault at a start */
 	struct rv_errtext text;
 };
 
@@ -155,10 +160,18 @@ static bool sends(const struct comm *c, const struct comm_op *op) {
 	return op->kind != COMM_BROADCAST || op->root == c->rank;
 }
 
+/* Reports whether the exchange changes this member's vector. */
+static bool receives(const struct comm *c, const struct comm_op *op) {
+	return (op->kind == COMM_BROADCAST) != (op->root == c->rank);
+}
+
 static float *stage(struct comm *c, const struct comm_op *op) {
 	struct staged *s = malloc(sizeof *s + op->n * sizeof(float));
 	RV_ASSERT(s);
-	*s = (struct staged){.next = c->staged, .device = op->x, .n = op->n};
+	*s = (struct staged){.next = c->staged,
+						 .device = receives(c, op) ? op->x : NULL,
+						 .n = op->n,
+						 .number = comm_host_posted(c->group->host, c->rank)};
 	c->staged = s;
 	if (sends(c, op))
 		c->be->ops->download(c->be, s->host, op->x, op->n * sizeof(float));
@@ -169,6 +182,7 @@ static void start(struct comm *c, struct comm_op op) {
 	RV_ASSERT(op.root >= 0 && op.root < c->group->n);
 	if (op.n == 0)
 		return;
+	c->n_exchanges++;
 	if (c->group->device) {
 		start_on_device(c, &op);
 		return;
@@ -203,19 +217,24 @@ void comm_start_all_gather(struct comm *c, float *x, size_t n) {
 	}
 }
 
-/* Copies staged vectors back to their devices, in any order. */
-static void unstage(struct comm *c) {
-	while (c->staged) {
-		struct staged *s = c->staged;
-		c->staged = s->next;
-		c->be->ops->upload(c->be, s->device, s->host, s->n * sizeof(float));
+/* Copies staged vectors of exchanges below number `posted` back to their devices, in any order. */
+static void unstage(struct comm *c, uint64_t posted) {
+	for (struct staged **at = &c->staged; *at;) {
+		struct staged *s = *at;
+		if (s->number >= posted) {
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		if (s->device)
+			c->be->ops->upload(c->be, s->device, s->host, s->n * sizeof(float));
 		free(s);
 	}
 }
 
-static void wait_for_host(struct comm *c) {
-	comm_host_wait(c->group->host, c->rank);
-	unstage(c);
+static void wait_for_host(struct comm *c, uint64_t posted) {
+	comm_host_wait(c->group->host, posted);
+	unstage(c, posted);
 }
 
 /* Repeats the broadcasts that the library left undone. Returns false if there were sums, whose
@@ -227,8 +246,8 @@ static bool repeat_started(struct comm *c) {
 			start(c, c->started[i]);
 		else
 			summed = true;
-	wait_for_host(c);
-	return !summed;
+	wait_for_host(c, comm_host_posted(c->group->host, c->rank));
+	return !summed && !c->ordered;
 }
 
 static bool wait_for_device(struct comm *c) {
@@ -243,14 +262,38 @@ static bool wait_for_device(struct comm *c) {
 		done = repeat_started(c);
 	}
 	c->n_started = 0;
+	c->ordered = false;
 	return done;
 }
 
 bool comm_wait(struct comm *c) {
+	bool done = true;
 	if (c->group->device)
-		return wait_for_device(c);
-	wait_for_host(c);
-	return true;
+		done = wait_for_device(c);
+	else
+		wait_for_host(c, comm_host_posted(c->group->host, c->rank));
+	c->n_done = c->n_exchanges;
+	return done;
+}
+
+struct comm_mark comm_mark(struct comm *c) {
+	struct comm_mark mark = {.started = c->n_exchanges, .slot = c->next_slot++ % COMM_MARKS};
+	if (c->group->device)
+		c->group->device->mark(c->member, mark.slot);
+	else
+		mark.posted = comm_host_posted(c->group->host, c->rank);
+	return mark;
+}
+
+void comm_order(struct comm *c, struct comm_mark mark) {
+	if (mark.started <= c->n_done)
+		return;
+	if (!c->group->device) {
+		wait_for_host(c, mark.posted);
+		return;
+	}
+	c->group->device->order(c->member, mark.slot);
+	c->ordered = true;
 }
 
 void comm_barrier(struct comm *c) {

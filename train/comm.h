@@ -6,6 +6,10 @@
  * behind everything that the member's backend was asked for, while the member goes on computing;
  * comm_wait waits for all started ones. In between the vector belongs to the group.
  *
+ * A mark notes what was started so far: comm_order makes the backend's next operations wait for
+ * that alone, so that exchanges go on behind a computation. On a device the host does not wait; if
+ * the library fails, what was computed behind an order is unusable, as comm_wait says.
+ *
  * The plugin's library (NCCL) carries exchanges out, or host threads: one thread of the group adds
  * the x of members 0, 1, 2, ... in this order, so that sums have the same bits on every run, copied
  * through host memory if need be.
@@ -24,6 +28,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { COMM_MAX_MEMBERS = 16, COMM_MAX_VALUES = 8 };
 
@@ -55,9 +60,22 @@ void comm_start_broadcast(struct comm *c, float *x, size_t n, int root);
 void comm_start_reduce_scatter(struct comm *c, float *x, size_t n, size_t begin, size_t end);
 /* Starts a gathering of x (n), of which each member has its own slice. */
 void comm_start_all_gather(struct comm *c, float *x, size_t n);
-/* Waits for all that was started. Returns false if the library failed in a sum: all members' summed
- * vectors are then unspecified; start again from their terms. Broadcasts are done in any case. */
+/* Waits for all that was started. Returns false if the library failed in a sum, or behind an order:
+ * all members' summed vectors, and what was computed behind the order, are then unspecified; start
+ * again from their terms. Broadcasts that nobody ordered are done in any case. */
 bool comm_wait(struct comm *c);
+
+struct comm_mark {
+	uint64_t started, posted; /* exchanges of the member so far, and those of them through the host */
+	unsigned slot;
+};
+/* Notes what this member has started. The last COMM_MARKS marks are exact; an older one stands for
+ * later exchanges too. */
+struct comm_mark comm_mark(struct comm *c);
+/* Makes the backend's next operations see what was started before the mark. With exchanges through
+ * the host it waits for them. From the first order until comm_wait the host may wait for nothing
+ * else that the device does. */
+void comm_order(struct comm *c, struct comm_mark mark);
 
 void comm_barrier(struct comm *c);
 /* Replaces values (n <= COMM_MAX_VALUES, host) by their sums over members 0, 1, ... in this order,

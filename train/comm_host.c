@@ -121,9 +121,16 @@ void comm_host_post(struct comm_host *h, int rank, const struct comm_op *op) {
 	pthread_mutex_unlock(&h->lock);
 }
 
-void comm_host_wait(struct comm_host *h, int rank) {
+uint64_t comm_host_posted(struct comm_host *h, int rank) {
 	pthread_mutex_lock(&h->lock);
-	while (h->n_done < h->n_posted[rank])
+	const uint64_t n = h->n_posted[rank];
+	pthread_mutex_unlock(&h->lock);
+	return n;
+}
+
+void comm_host_wait(struct comm_host *h, uint64_t posted) {
+	pthread_mutex_lock(&h->lock);
+	while (h->n_done < posted)
 		pthread_cond_wait(&h->finished, &h->lock);
 	pthread_mutex_unlock(&h->lock);
 }

@@ -26,8 +26,10 @@ enum rv_err comm_host_new(int n, struct comm_host **out, struct rv_errtext *et);
 void comm_host_free(struct comm_host *h);
 /* Posts member `rank`'s part of the next operation, host memory. Waits while too many run. */
 void comm_host_post(struct comm_host *h, int rank, const struct comm_op *op);
-/* Waits until all operations that this member posted are done. */
-void comm_host_wait(struct comm_host *h, int rank);
+/* Returns how many operations this member has posted. */
+uint64_t comm_host_posted(struct comm_host *h, int rank);
+/* Waits until that many operations are done. */
+void comm_host_wait(struct comm_host *h, uint64_t posted);
 
 struct comm_group {
 	int n;

@@ -27,7 +27,7 @@ static enum rv_err init_parts(struct replica *r, const struct replica_options *o
 							  struct rv_errtext *et) {
 	for (int i = 0; i < r->n_parts; i++)
 		RV_TRY(replica_part_init(r, i, o, devices->be[i], et));
-	if (devices->be[0]->ops->alloc == host_backend_alloc || r->offload)
+	if (!r->on_device && r->zero != ZERO_WEIGHTS)
 		return RV_OK;
 	r->mirror = malloc(r->n * sizeof *r->mirror);
 	return r->mirror ? RV_OK : rv_fail(et, RV_E_NOMEM, "replica: no memory for a copy of %zu weights", r->n);
@@ -35,7 +35,10 @@ static enum rv_err init_parts(struct replica *r, const struct replica_options *o
 
 static void join_part(void *ctx, int i) {
 	struct replica *r = ctx;
-	comm_join(r->group, i, &r->parts[i].comm);
+	struct replica_part *p = &r->parts[i];
+	comm_join(r->group, i, &p->comm);
+	if (p->windows)
+		windows_join(p->windows, p->comm, r->n_parts, i);
 }
 
 static void leave_part(void *ctx, int i) {
@@ -90,6 +93,9 @@ static enum rv_err check_savings(const struct replica *r, struct rv_errtext *et)
 		return rv_fail(et, RV_E_UNSUPPORTED,
 					   "inner = %s multiplies matrices, which a processor does slowly: use --offload no",
 					   r->inner->name);
+	if (r->zero != ZERO_MOMENTS && r->inner->whole_matrices)
+		return rv_fail(et, RV_E_UNSUPPORTED,
+					   "inner = %s needs whole matrices of gradients on each device: use --zero 1", r->inner->name);
 	if (r->offload && r->n_parts > 1)
 		return rv_fail(et, RV_E_UNSUPPORTED, "%d GPUs share their optimizer's state: use --offload no", r->n_parts);
 	return RV_OK;
@@ -113,6 +119,8 @@ enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *d
 	r->moments = options->savings.moments;
 	r->offload = options->savings.offload && devices->be[0]->ops->alloc_on_host;
 	r->n_parts = devices->choice.n;
+	r->zero = r->n_parts > 1 ? options->savings.zero : ZERO_MOMENTS;
+	r->on_device = devices->be[0]->ops->alloc != host_backend_alloc && !r->offload;
 	r->schedule = schedule_of(cfg);
 	r->inner = inner_registry[cfg->inner];
 	enum rv_err e = check_savings(r, et);
@@ -154,71 +162,16 @@ const struct model *replica_model(const struct replica *r) {
 }
 
 struct savings replica_savings(const struct replica *r) {
-	return (struct savings){
-		.micro_batch = r->micro_batch, .recompute = r->recompute, .moments = r->moments, .offload = r->offload};
+	return (struct savings){.micro_batch = r->micro_batch,
+							.recompute = r->recompute,
+							.moments = r->moments,
+							.offload = r->offload,
+							.zero = r->zero};
 }
 
 void replica_set_micro_batch(struct replica *r, int sequences) {
 	RV_ASSERT(sequences >= 1 && sequences <= r->most_micro_batch);
 	r->micro_batch = sequences;
-}
-
-const float *replica_theta(struct replica *r) {
-	const struct replica_part *p = &r->parts[0];
-	if (!r->mirror)
-		return p->theta;
-	p->be->ops->download(p->be, r->mirror, p->theta, r->n * sizeof *p->theta);
-	return r->mirror;
-}
-
-float *replica_device_theta(struct replica *r, struct backend **be) {
-	*be = r->parts[0].be;
-	return r->mirror ? r->parts[0].theta : NULL;
-}
-
-void replica_draw_theta0(struct replica *r) {
-	model_init_params(r->parts[0].model, r->parts[0].theta, (uint64_t)r->cfg.seed);
-	if (r->n_parts == 1)
-		return;
-	const float *drawn = replica_theta(r);
-	for (int i = 1; i < r->n_parts; i++)
-		r->parts[i].be->ops->upload(r->parts[i].be, r->parts[i].theta, drawn, r->n * sizeof *drawn);
-}
-
-void replica_set_part(struct replica *r, size_t at, size_t n, const float *values) {
-	RV_ASSERT(at <= r->n && n <= r->n - at);
-	for (int i = 0; i < r->n_parts; i++)
-		r->parts[i].be->ops->upload(r->parts[i].be, r->parts[i].theta + at, values, n * sizeof *values);
-}
-
-void replica_set_theta(struct replica *r, const float *theta) {
-	replica_set_part(r, 0, r->n, theta);
-}
-
-void replica_get_part(struct replica *r, size_t at, size_t n, float *values) {
-	RV_ASSERT(at <= r->n && n <= r->n - at);
-	const struct replica_part *p = &r->parts[0];
-	p->be->ops->download(p->be, values, p->theta + at, n * sizeof *values);
-}
-
-void replica_shift_part(struct replica *r, size_t at, size_t n, const float *from, const float *to) {
-	float chunk[REPLICA_SHIFT_MAX];
-	RV_ASSERT(n <= REPLICA_SHIFT_MAX);
-	replica_get_part(r, at, n, chunk);
-	for (size_t i = 0; i < n; i++)
-		chunk[i] += to[i] - from[i];
-	replica_set_part(r, at, n, chunk);
-}
-
-void replica_lay_by(struct replica *r, const float *values) {
-	const struct replica_part *p = &r->parts[0];
-	p->be->ops->upload(p->be, p->grad, values, r->n * sizeof *values);
-}
-
-void replica_laid_by(struct replica *r, size_t at, size_t n, float *values) {
-	const struct replica_part *p = &r->parts[0];
-	RV_ASSERT(at <= r->n && n <= r->n - at);
-	p->be->ops->download(p->be, values, p->grad + at, n * sizeof *values);
 }
 
 void replica_set_anchor(struct replica *r, const float *theta) {
@@ -285,20 +238,6 @@ static struct inner_params inner_of(const struct replica *r, float lr, double gr
 								 .muon_momentum = (float)cfg->muon_momentum};
 }
 
-struct number_text {
-	char text[32];
-};
-
-/* Returns a number as text, in words if not finite: printf may write -nan. */
-static struct number_text number_text(double v) {
-	struct number_text t = {"not a number"};
-	if (isinf(v))
-		snprintf(t.text, sizeof t.text, "infinite");
-	else if (!isnan(v))
-		snprintf(t.text, sizeof t.text, "%g", v);
-	return t;
-}
-
 /* Checks that the reading has the next `sequences`. */
 static enum rv_err check_reading(const struct replica *r, uint64_t sequences, struct rv_errtext *et) {
 	if (!r->has_reading || reading_has(&r->reading, r->cursor, sequences))
@@ -328,7 +267,7 @@ static enum rv_err take_gradient(struct replica *r, const uint32_t *shards, int 
 		return rv_fail(et, RV_E_RANGE,
 					   "training diverged at inner step %" PRIu64
 					   ": loss %s, gradient norm %s; lower lr (now %g) or clip",
-					   r->global_step, number_text(loss).text, number_text(grad_norm).text, r->cfg.lr);
+					   r->global_step, replica_number(loss).text, replica_number(grad_norm).text, r->cfg.lr);
 	*out = (struct step_stats){.loss = (float)loss,
 							   .grad_norm = (float)grad_norm,
 							   .lr = replica_learning_rate(r, r->global_step),
@@ -357,7 +296,7 @@ enum rv_err replica_gradient(struct replica *r, float *gradient, struct step_sta
 	RV_TRY(take_gradient(r, &r->shard, 1, out, et));
 	for (int i = 0; i < r->n_parts; i++) { /* each part has the sums of its slice */
 		const struct replica_part *p = &r->parts[i];
-		p->be->ops->download(p->be, gradient + p->slice.begin, p->grad + p->slice.begin,
+		p->be->ops->download(p->be, gradient + p->slice.begin, replica_part_grad(r, p, p->slice.begin),
 							 (p->slice.end - p->slice.begin) * sizeof *gradient);
 	}
 	r->global_step++;
@@ -394,104 +333,4 @@ void replica_abandon_with(struct replica *r, const atomic_bool *stop) {
 
 void replica_watch(struct replica *r, const atomic_bool *stop) {
 	r->stop = stop;
-}
-
-uint64_t replica_eval_tokens(const struct replica *r, uint64_t max_tokens) {
-	return dataset_heldout_used(r->data, max_tokens) * (uint64_t)r->cfg.context;
-}
-
-/* The sequences of an evaluation: `n` held-out ones, spread evenly over all; or, with `reading`,
- * those from number `next` of it on. */
-struct eval_text {
-	const struct reading *reading;
-	uint64_t next, n;
-	double *losses; /* (n) mean of each sequence; NULL: they are not wanted */
-};
-
-/* Reads sequences done to done + b. */
-static enum rv_err read_eval(const struct replica *r, struct replica_part *p, const struct eval_text *text,
-							 uint64_t done, int b, struct rv_errtext *et) {
-	const size_t context = (size_t)r->cfg.context;
-	for (size_t i = 0; i < (size_t)b; i++) {
-		int32_t *inputs = p->inputs + i * context, *targets = p->targets + i * context;
-		if (text->reading)
-			RV_TRY(dataset_sequence_at(r->data, reading_position(text->reading, text->next + done + i), inputs, targets,
-									   et));
-		else
-			RV_TRY(dataset_heldout_sequence(r->data, dataset_heldout_spread(r->data, done + i, text->n), inputs,
-											targets, et));
-	}
-	return RV_OK;
-}
-
-static enum rv_err mean_loss(struct replica *r, const float *params, const struct eval_text *text, double *loss,
-							 struct rv_errtext *et) {
-	struct replica_part *p = &r->parts[0];
-	size_t context = (size_t)r->cfg.context;
-	double sum = 0;
-	for (uint64_t done = 0; done < text->n;) {
-		if (r->stop && atomic_load(r->stop))
-			return rv_fail(et, RV_E_CANCELLED, "the evaluation was stopped");
-		uint64_t left = text->n - done;
-		int b = (int)(left < (uint64_t)r->micro_batch ? left : (uint64_t)r->micro_batch);
-		RV_TRY(read_eval(r, p, text, done, b, et));
-		model_forward(p->model, params, p->inputs, b, (int)context);
-		model_loss(p->model, params, p->targets, p->losses);
-		sum += replica_sum(p->losses, (size_t)b * context);
-		for (size_t i = 0; text->losses && i < (size_t)b; i++)
-			text->losses[done + i] = replica_sum(p->losses + i * context, context) / (double)context;
-		done += (uint64_t)b;
-	}
-	*loss = sum / ((double)text->n * (double)context);
-	if (!isfinite(*loss))
-		return rv_fail(et, RV_E_RANGE, "%s loss is %s: the weights are not usable",
-					   text->reading ? "their" : "held-out", number_text(*loss).text);
-	return RV_OK;
-}
-
-/* Lends memory to other weights for an evaluation: the gradient's, which the next step zeroes. A
- * device may keep a bf16 copy of a whole allocation of weights: there they replace the replica's
- * own, which wait in the gradient's memory, so that one copy serves both. */
-static const float *lend_memory(struct replica *r, const float *theta) {
-	struct replica_part *p = &r->parts[0];
-	const bool on_device = r->mirror || r->offload;
-	if (on_device)
-		replica_settle(r);
-	if (on_device)
-		p->be->ops->add_scaled(p->be, p->grad, 0, 1, p->theta, NULL, r->n);
-	float *params = on_device ? p->theta : p->grad;
-	p->be->ops->upload(p->be, params, theta, r->n * sizeof *theta);
-	return params;
-}
-
-static void return_memory(struct replica *r) {
-	struct replica_part *p = &r->parts[0];
-	if (r->mirror || r->offload)
-		p->be->ops->add_scaled(p->be, p->theta, 0, 1, p->grad, NULL, r->n);
-	if (r->offload) /* the host reads them next */
-		p->be->ops->sync(p->be);
-}
-
-static enum rv_err loss_of(struct replica *r, const float *theta, const struct eval_text *text, double *loss,
-						   struct rv_errtext *et) {
-	if (!theta)
-		return mean_loss(r, r->parts[0].theta, text, loss, et);
-	const float *params = lend_memory(r, theta);
-	enum rv_err e = mean_loss(r, params, text, loss, et);
-	return_memory(r);
-	return e;
-}
-
-enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
-						 struct rv_errtext *et) {
-	const struct eval_text text = {.n = dataset_heldout_used(r->data, max_tokens)};
-	return loss_of(r, theta, &text, loss, et);
-}
-
-enum rv_err replica_loss_on(struct replica *r, const float *theta, const struct reading *reading, uint64_t next,
-							uint64_t n, double *losses, struct rv_errtext *et) {
-	RV_ASSERT(n > 0 && reading_has(reading, next, n));
-	const struct eval_text text = {.reading = reading, .next = next, .n = n, .losses = losses};
-	double mean;
-	return loss_of(r, theta, &text, &mean, et);
 }

@@ -46,9 +46,9 @@ struct replica_options {
 enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data, const struct replica_options *options,
 						struct backend *be, struct replica **out, struct rv_errtext *et);
 /* Makes a replica on several devices, kept equal: each takes its share of a step's sequences and
- * owns a slice of the optimizer's state. Results equal one device's up to rounding, with the same
- * bits on every run. The devices must outlive it. Returns also RV_E_RANGE for more devices than
- * sequences in a step. */
+ * owns a slice of the optimizer's state, and with savings.zero of gradients and weights. Results
+ * equal one device's up to rounding, with the same bits on every run. The devices must outlive it.
+ * Returns also RV_E_RANGE for more devices than sequences in a step. */
 enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *data,
 						   const struct replica_options *options, const struct device_set *devices,
 						   struct replica **out, struct rv_errtext *et);
@@ -62,10 +62,12 @@ struct savings replica_savings(const struct replica *r);
 /* Sets the sequences of a micro-batch, from 1 to what it was made for: for repeating what another
  * process computed with fewer. */
 void replica_set_micro_batch(struct replica *r, int sequences);
-/* Returns the parameters (n) in host memory, valid until the next call on r; on a CPU live. */
+/* Returns the parameters (n) in host memory, valid until the next call on r; on a CPU live, unless
+ * several devices divide them. */
 const float *replica_theta(struct replica *r);
 void replica_set_theta(struct replica *r, const float *theta);
-/* Returns the weights (n) in the first device's memory, and the device; NULL: the host's. */
+/* Returns the weights (n) in the first device's memory, and the device; NULL: they are in the
+ * host's, or several devices divide them. */
 float *replica_device_theta(struct replica *r, struct backend **be);
 /* Set and copy parameters [at, at + n). */
 void replica_set_part(struct replica *r, size_t at, size_t n, const float *values);
@@ -165,15 +167,17 @@ void replica_save(struct replica *r, uint8_t *out);
 void replica_copy_head(const struct replica *r, uint8_t *out);
 void replica_copy_vectors(const struct replica *r, uint8_t *out);
 void replica_seal(uint8_t *copy, size_t n);
-/* Lists the vectors that replica_copy_vectors copies, if in host memory (replica_device_theta is
- * NULL), and where they lie in the state: any thread may read them until the replica changes
- * (replica_before_update). Returns how many. */
+/* Returns true if its vectors are in devices' own memory, not the host's. */
+bool replica_is_on_device(const struct replica *r);
+/* Lists the vectors that replica_copy_vectors copies, if they are in host memory, and where they
+ * lie in the state: any thread may read them until the replica changes (replica_before_update).
+ * Returns how many. */
 struct replica_vector {
 	size_t at; /* in the state */
 	const void *from;
 	size_t bytes;
 };
-enum { REPLICA_MAX_VECTORS = 65 + REPLICA_MAX_KEPT };
+enum { REPLICA_MAX_VECTORS = 80 + REPLICA_MAX_KEPT };
 int replica_vectors(const struct replica *r, struct replica_vector list[REPLICA_MAX_VECTORS]);
 
 /* The same state, byte for byte, in pieces that lie where the replica has them, without a copy, if

@@ -6,7 +6,8 @@
  * are summed to the slice's owner during the backward pass, the owner updates its slice of the
  * weights, and all receive all slices. With an optimizer of whole matrices every device has all of
  * its state: owners send the sums to all, each updates everything, and exchanging the slices keeps
- * devices equal that compute products differently. */
+ * devices equal that compute products differently. With savings.zero a part has only its slice of
+ * the gradients (ZeRO-2), or of the weights as well (ZeRO-3), and windows for the rest. */
 #ifndef RV_TRAIN_REPLICA_INTERNAL_H
 #define RV_TRAIN_REPLICA_INTERNAL_H
 
@@ -16,13 +17,14 @@
 #include "train/replica.h"
 #include "train/schedule.h"
 #include "train/team.h"
+#include "train/windows.h"
 
 /* One device's memory, and its share of the present step. */
 struct replica_part {
 	struct backend *be;   /* borrowed */
 	struct backend *host; /* the processors, where weights and moments are offloaded to; NULL: they are not */
 	struct model *model;
-	float *theta, *grad;       /* (n), backend memory; theta with `host`: that of alloc_on_host */
+	float *theta, *grad;       /* (n) or the slice's, backend memory; theta with `host`: that of alloc_on_host */
 	void *m, *v;               /* moments of `updated`, of the replica's kind (kernels/moments.h) */
 	float *anchor;             /* (slice) shared weights; NULL without prox_mu */
 	float *scratch;            /* memory of the inner optimizer; NULL: none */
@@ -34,6 +36,8 @@ struct replica_part {
 	int32_t *inputs, *targets;     /* (micro_batch * context), host */
 	float *losses;                 /* (micro_batch * context), host */
 	struct comm *comm;             /* NULL for one part */
+	struct windows *windows;       /* of what is not in theta and grad; NULL: both are whole */
+	uint64_t passes;               /* micro-batches of this step so far; counted with windows */
 	size_t ready_begin, ready_end; /* part of grad that is final in this step, not sent */
 	bool exchange_failed;          /* whether this step's gradients were not summed */
 	double loss, squares;          /* the step's sum of losses and squared gradient norm, of all parts */
@@ -49,13 +53,15 @@ struct replica {
 	int micro_batch, most_micro_batch; /* sequences of a micro-batch: now, and what memory is for */
 	enum recompute recompute;
 	enum moments moments;
-	bool offload; /* to the host, from devices with memory of their own */
+	enum zero zero; /* ZERO_MOMENTS for one part */
+	bool on_device; /* weights are in devices' own memory */
+	bool offload;   /* to the host, from devices with memory of their own */
 	struct replica_part parts[COMM_MAX_MEMBERS];
 	int n_parts;
 	struct comm_group *group; /* NULL for one part, like the team */
 	struct team *team;
 	size_t n;
-	float *mirror; /* (n) host copy of theta; NULL if memory is the host's */
+	float *mirror; /* (n) host copy of theta; NULL if it is whole in the host's memory */
 	struct schedule schedule;
 	float *kept[REPLICA_MAX_KEPT]; /* (n) each, host, borrowed: part of the saved state */
 	int n_kept;
@@ -95,6 +101,22 @@ static inline struct backend *replica_part_updater(const struct replica_part *p)
 static inline size_t replica_part_updated(const struct replica_part *p) {
 	return p->updated.end - p->updated.begin;
 }
+/* Returns the weights that a part has: all, or its slice. */
+static inline struct comm_slice replica_part_held(const struct replica *r, const struct replica_part *p) {
+	return r->zero == ZERO_WEIGHTS ? p->slice : (struct comm_slice){0, r->n};
+}
+/* Return weight or gradient `at` of a part, which has it. */
+static inline float *replica_part_theta(const struct replica *r, const struct replica_part *p, size_t at) {
+	return p->theta + (at - replica_part_held(r, p).begin);
+}
+static inline float *replica_part_grad(const struct replica *r, const struct replica_part *p, size_t at) {
+	return p->grad + (at - (r->zero == ZERO_MOMENTS ? 0 : p->slice.begin));
+}
+/* Returns a number as text, in words if not finite: printf may write -nan. */
+struct replica_number {
+	char text[32];
+};
+struct replica_number replica_number(double v);
 /* Returns the sum in fp64, in order: the way all losses are summed. */
 double replica_sum(const float *x, size_t n);
 

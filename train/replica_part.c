@@ -36,6 +36,20 @@ static enum rv_err offload(struct replica_part *p, size_t n, int threads, struct
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "weights of %zu parameters", n);
 }
 
+/* Allocates weights and gradients, or the part's slices of them and windows for the rest. */
+static enum rv_err alloc_weights(const struct replica *r, struct replica_part *p, int host_threads,
+								 struct rv_errtext *et) {
+	const struct comm_slice held = replica_part_held(r, p);
+	const size_t owned = p->slice.end - p->slice.begin;
+	RV_TRY(r->offload ? offload(p, r->n, host_threads, et)
+					  : alloc_vector(p->be, held.end - held.begin, &p->theta, "weights", et));
+	RV_TRY(alloc_vector(p->be, r->zero == ZERO_MOMENTS ? r->n : owned, &p->grad, "gradient", et));
+	if (r->zero == ZERO_MOMENTS)
+		return RV_OK;
+	const float *slice = r->zero == ZERO_WEIGHTS ? p->theta : NULL;
+	return windows_new(p->model, p->slice, slice, p->grad, &p->windows, et);
+}
+
 static enum rv_err alloc_host(const struct replica *r, struct replica_part *p, struct rv_errtext *et) {
 	size_t tokens = (size_t)r->micro_batch * (size_t)r->cfg.context;
 	p->inputs = calloc(tokens, sizeof *p->inputs);
@@ -80,7 +94,9 @@ static enum rv_err reserve_steps(const struct replica *r, struct replica_part *p
 																.shards = o->step_shards ? o->step_shards : 1,
 																.micro_batch = r->micro_batch,
 																.offload = r->offload});
-	s.params = p->theta;
+	s.params[0] = p->theta;
+	if (r->zero == ZERO_WEIGHTS)
+		windows_weights(p->windows, s.params);
 	return p->be->ops->reserve ? p->be->ops->reserve(p->be, &s, et) : RV_OK;
 }
 
@@ -96,8 +112,7 @@ enum rv_err replica_part_init(struct replica *r, int index, const struct replica
 	if (p->slice.begin == p->slice.end)
 		return rv_fail(et, RV_E_RANGE, "%zu parameters cannot be divided among %d devices", r->n, r->n_parts);
 	p->updated = r->inner->whole_matrices ? (struct comm_slice){0, r->n} : p->slice;
-	RV_TRY(r->offload ? offload(p, r->n, o->host_threads, et) : alloc_vector(be, r->n, &p->theta, "weights", et));
-	RV_TRY(alloc_vector(be, r->n, &p->grad, "gradient", et));
+	RV_TRY(alloc_weights(r, p, o->host_threads, et));
 	RV_TRY(alloc_moments(r, p, &p->m, "first moment", et));
 	RV_TRY(alloc_moments(r, p, &p->v, "second moment", et));
 	if (r->cfg.prox_mu > 0)
@@ -119,6 +134,7 @@ void replica_part_release(struct replica_part *p) {
 	for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++)
 		if (moments[i])
 			updater->ops->free(updater, moments[i]);
+	windows_free(p->windows);
 	backend_close(p->host);
 	model_free(p->model);
 	free(p->spans);
@@ -204,14 +220,27 @@ static void end_batch(const struct replica *r, const struct replica_part *p, int
 		gate_device_end(rv_clock_monotonic_us() - began_us, r->stop);
 }
 
+/* Begin and end a pass of a part with windows. In a process's first step operations wait for the
+ * device, to compare and to time. */
+static void begin_pass(const struct replica *r, struct replica_part *p) {
+	windows_begin(p->windows, r->gradient_us == 0);
+	p->passes++;
+}
+
+static void end_pass(struct replica_part *p) {
+	p->exchange_failed = !windows_end(p->windows) || p->exchange_failed;
+}
+
 /* Computes forward and backward of b sequences. Returns true if p->losses has their losses, false
- * if all losses of the step come later. In the last batch of one of several parts, gradients are
- * sent as they become final. */
+ * if all losses of the step come later. In the last batch of one of several parts, and with windows
+ * in each, gradients are sent as they become final. */
 static bool run_batch(struct replica *r, struct replica_part *p, float grad_scale, uint64_t b, enum gradient_mode mode,
 					  bool last) {
 	struct ready_ctx ready = {r, p};
 	const int64_t began_us = begin_batch(r);
-	if (last && p->comm) {
+	if (p->windows) {
+		begin_pass(r, p);
+	} else if (last && p->comm) {
 		p->model->on_gradients = on_gradients;
 		p->model->on_gradients_ctx = &ready;
 	}
@@ -220,6 +249,8 @@ static bool run_batch(struct replica *r, struct replica_part *p, float grad_scal
 									   grad_scale, p->losses, mode);
 	gate_abandon_with(NULL);
 	p->model->on_gradients = NULL;
+	if (p->windows)
+		end_pass(p);
 	end_batch(r, p, began_us);
 	return has_losses;
 }
@@ -269,7 +300,8 @@ static enum rv_err accumulate(struct replica *r, struct replica_part *p, const s
 	for (uint64_t at = begin, b; at < end; at += b) {
 		b = batch_at(r, at, end);
 		RV_TRY(read_batch(r, p, s, at, b, et));
-		if (run_batch(r, p, s->grad_scale, b, at == begin ? GRADIENT_WRITE : GRADIENT_ADD, at + b == end))
+		const bool writes = at == begin || p->windows;
+		if (run_batch(r, p, s->grad_scale, b, writes ? GRADIENT_WRITE : GRADIENT_ADD, at + b == end))
 			add_losses(r, p, &of_shard, p->losses, (size_t)b * (size_t)r->cfg.context, at + b, end);
 		if (r->abandons && atomic_load(r->abandons))
 			return rv_fail(et, RV_E_CANCELLED, "the step was abandoned");
@@ -292,17 +324,44 @@ static void go_through_motions(struct replica *r, struct replica_part *p) {
 static void add_proximal(const struct replica *r, struct replica_part *p) {
 	size_t at = p->slice.begin, n = p->slice.end - at;
 	if (p->anchor)
-		p->be->ops->add_scaled(p->be, p->grad + at, 1, (float)r->cfg.prox_mu, p->theta + at, p->anchor, n);
+		p->be->ops->add_scaled(p->be, replica_part_grad(r, p, at), 1, (float)r->cfg.prox_mu,
+							   replica_part_theta(r, p, at), p->anchor, n);
 }
 
-static void exchange(struct replica *r, struct replica_part *p) {
+/* Returns the most micro-batches that a part makes of a step of `all` sequences: each makes as many
+ * passes. */
+static uint64_t passes_of(const struct replica *r, uint64_t all) {
+	const uint64_t k = (uint64_t)r->n_parts, most = (all + k - 1) / k, micro = (uint64_t)r->micro_batch;
+	return (most + micro - 1) / micro;
+}
+
+/* Makes the passes that others make and this part does not, also behind its fault. */
+static void make_idle_passes(const struct replica *r, struct replica_part *p, uint64_t all) {
+	while (p->passes < passes_of(r, all)) {
+		begin_pass(r, p);
+		windows_idle(p->windows, true);
+		end_pass(p);
+	}
+}
+
+/* Sums gradients to their owners, unless windows did. */
+static void sum_gradients(struct replica *r, struct replica_part *p, uint64_t all) {
+	if (p->windows) {
+		make_idle_passes(r, p, all);
+		return;
+	}
 	if (p->err != RV_OK)
 		go_through_motions(r, p);
 	send_ready(r, p);
 	p->exchange_failed = !comm_wait(p->comm);
+}
+
+/* Makes what the parts computed of a step of `all` sequences one gradient, loss and norm. */
+static void exchange(struct replica *r, struct replica_part *p, uint64_t all) {
+	sum_gradients(r, p, all);
 	add_proximal(r, p);
 	size_t owned = p->slice.end - p->slice.begin;
-	double values[] = {p->loss, p->be->ops->sum_squares(p->be, p->grad + p->slice.begin, owned)};
+	double values[] = {p->loss, p->be->ops->sum_squares(p->be, replica_part_grad(r, p, p->slice.begin), owned)};
 	comm_sum(p->comm, values, 2);
 	p->loss = values[0];
 	p->squares = values[1];
@@ -312,13 +371,17 @@ void replica_part_gradient(struct replica *r, int index, const struct replica_sh
 	struct replica_part *p = &r->parts[index];
 	uint64_t all = (uint64_t)s->n_shards * sequences_of_shard(r), k = (uint64_t)r->n_parts, i = (uint64_t)index;
 	p->loss = 0;
+	p->passes = 0;
+	p->exchange_failed = false;
+	if (p->windows)
+		windows_begin_step(p->windows);
 	p->err = accumulate(r, p, s, all * i / k, all * (i + 1) / k, &p->text);
 	p->squares = 0;
 	if (!p->comm)
 		add_proximal(r, p);
 	collect_losses(r, p, all * i / k, all * (i + 1) / k, p->comm || p->err != RV_OK ? NULL : &p->squares);
 	if (p->comm)
-		exchange(r, p);
+		exchange(r, p, all);
 }
 
 /* ---- the update ---- */
@@ -326,12 +389,12 @@ void replica_part_gradient(struct replica *r, int index, const struct replica_sh
 /* Returns all that the part updates. */
 static struct inner_slice slice_of(const struct replica *r, const struct replica_part *p) {
 	return (struct inner_slice){.be = replica_part_updater(p),
-								.theta = p->theta + p->updated.begin,
+								.theta = replica_part_theta(r, p, p->updated.begin),
 								.m = p->m,
 								.v = p->v,
 								.moments = r->moments,
 								.n_moments = replica_part_updated(p),
-								.grad = p->grad + p->updated.begin,
+								.grad = replica_part_grad(r, p, p->updated.begin),
 								.scratch = p->scratch,
 								.first = p->updated.begin,
 								.n = replica_part_updated(p),
@@ -381,7 +444,7 @@ void replica_part_update(struct replica *r, int index, const struct inner_params
 	}
 	const struct inner_slice slice = slice_of(r, p);
 	r->inner->step(&slice, params);
-	if (!p->comm)
+	if (!p->comm || r->zero == ZERO_WEIGHTS)
 		return;
 	comm_start_all_gather(p->comm, p->theta, r->n);
 	(void)comm_wait(p->comm);

@@ -86,16 +86,27 @@ static int moments_pieces(const struct replica *r, const struct replica_part *p,
 	return MOMENTS_PIECES;
 }
 
+/* Lists the parts of theta that make up the whole. Returns how many. */
+static int list_theta(const struct replica *r, struct replica_vector *list, struct backend **on) {
+	const int parts = r->zero == ZERO_WEIGHTS ? r->n_parts : 1;
+	for (int i = 0; i < parts; i++) {
+		const struct replica_part *p = &r->parts[i];
+		const struct comm_slice held = replica_part_held(r, p);
+		on[i] = p->be;
+		list[i] = (struct replica_vector){STATE_HEADER_BYTES + held.begin * sizeof(float), p->theta,
+										  (held.end - held.begin) * sizeof(float)};
+	}
+	return parts;
+}
+
 /* Lists theta, then each part's slices of m and v on its device (`on`), or in host memory (NULL)
  * as the kept vectors, which come last. */
 static int list_vectors(const struct replica *r, struct replica_vector *list, struct backend *on[REPLICA_MAX_VECTORS]) {
-	_Static_assert(REPLICA_MAX_VECTORS >= 1 + 2 * 2 * COMM_MAX_MEMBERS + REPLICA_MAX_KEPT,
+	_Static_assert(REPLICA_MAX_VECTORS >= (1 + 2 * 2) * COMM_MAX_MEMBERS + REPLICA_MAX_KEPT,
 				   "theta, m and v of each part (codes and tops), kept vectors");
 	const size_t vector = r->n * sizeof(float), moments = moments_bytes(r->moments, r->n);
 	const size_t m = STATE_HEADER_BYTES + vector;
-	int n = 0;
-	on[n] = r->parts[0].be;
-	list[n++] = (struct replica_vector){STATE_HEADER_BYTES, r->parts[0].theta, vector};
+	int n = list_theta(r, list, on);
 	for (int i = 0; i < parts_with_state(r); i++) {
 		const struct replica_part *p = &r->parts[i];
 		struct moments_piece pieces[MOMENTS_PIECES];
@@ -116,7 +127,7 @@ static int list_vectors(const struct replica *r, struct replica_vector *list, st
 
 int replica_vectors(const struct replica *r, struct replica_vector list[REPLICA_MAX_VECTORS]) {
 	struct backend *on[REPLICA_MAX_VECTORS];
-	RV_ASSERT(r->mirror == NULL);
+	RV_ASSERT(!r->on_device);
 	return list_vectors(r, list, on);
 }
 

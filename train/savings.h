@@ -9,6 +9,16 @@
 
 #include <stdbool.h>
 
+/* The division of a replica's vectors among several devices, of which each has a slice (decisions
+ * 0107, 0108). A value divides what the one before does, too. */
+enum zero {
+	ZERO_MOMENTS,   /* ZeRO-1: the moments alone */
+	ZERO_GRADIENTS, /* gradients, summed to their owners after each micro-batch */
+	ZERO_WEIGHTS,   /* weights, gathered layer by layer for each pass */
+};
+/* The values of option `zero`, in the order of the enum. */
+#define ZERO_NAMES "1|2|3"
+
 struct savings {
 	/* Sequences of a micro-batch; 0: the run's `batch`. A step reads batch * grad_accum sequences
 	 * whatever it is. Gradients are the same sum in another order, so their last bits depend on
@@ -22,6 +32,7 @@ struct savings {
 	 * training waits for what it would change. The same bits; elsewhere, and where weights are a
 	 * GPU's, it changes nothing. */
 	bool stream;
+	enum zero zero;       /* with several devices; a single one has everything anyway */
 	enum moments moments; /* Adam's moments in 8 bits: other bits, about the same loss (decision 0085) */
 };
 

@@ -18,7 +18,7 @@ struct comm_member {
 	struct cuda_backend *cu;
 	ncclComm_t comm;
 	cudaStream_t stream;
-	cudaEvent_t event;
+	cudaEvent_t event, marks[COMM_MARKS];
 };
 
 static enum rv_err result_of(const struct comm_member *m, ncclResult_t result, const char *what,
@@ -57,6 +57,8 @@ static void nccl_leave(struct comm_member *m) {
 		(void)m->api->ncclCommDestroy(m->comm); /* nothing depends on it now */
 	if (m->event)
 		cuda_check(cudaEventDestroy(m->event), "cudaEventDestroy");
+	for (int i = 0; i < COMM_MARKS && m->marks[i]; i++)
+		cuda_check(cudaEventDestroy(m->marks[i]), "cudaEventDestroy");
 	if (m->stream)
 		cuda_check(cudaStreamDestroy(m->stream), "cudaStreamDestroy");
 	free(m);
@@ -81,6 +83,8 @@ static enum rv_err nccl_join(struct backend *be, const struct comm_group_id *id,
 	}
 	cuda_check(cudaStreamCreateWithFlags(&m->stream, cudaStreamNonBlocking), "cudaStreamCreate");
 	cuda_check(cudaEventCreateWithFlags(&m->event, cudaEventDisableTiming), "cudaEventCreate");
+	for (int i = 0; i < COMM_MARKS; i++)
+		cuda_check(cudaEventCreateWithFlags(&m->marks[i], cudaEventDisableTiming), "cudaEventCreate");
 	*out = m;
 	return RV_OK;
 }
@@ -105,6 +109,16 @@ static enum rv_err nccl_reduce(struct comm_member *m, float *x, size_t n, int ro
 static enum rv_err nccl_broadcast(struct comm_member *m, float *x, size_t n, int root, struct rv_errtext *et) {
 	begin(m, x, n);
 	return result_of(m, m->api->ncclBroadcast(x, x, n, ncclFloat32, root, m->comm, m->stream), "ncclBroadcast", et);
+}
+
+static void nccl_mark(struct comm_member *m, unsigned slot) {
+	cuda_use(m->cu);
+	cuda_check(cudaEventRecord(m->marks[slot], m->stream), "cudaEventRecord");
+}
+
+static void nccl_order(struct comm_member *m, unsigned slot) {
+	cuda_use(m->cu);
+	cuda_check(cudaStreamWaitEvent(m->cu->stream, m->marks[slot], 0), "cudaStreamWaitEvent");
 }
 
 /* Returns a failure that NCCL found after a call returned: a lost peer, for one. */
@@ -139,6 +153,8 @@ const struct comm_ops comm_nccl_ops = {
 	.leave = nccl_leave,
 	.start_reduce = nccl_reduce,
 	.start_broadcast = nccl_broadcast,
+	.mark = nccl_mark,
+	.order = nccl_order,
 	.wait = nccl_wait,
 	.abort = nccl_abort,
 };

@@ -105,14 +105,29 @@ static struct attention_shape attention_of(const struct step_bounds *s) {
 	return (struct attention_shape){s->b, s->t, s->heads, s->kv_heads, s->head_dim};
 }
 
+/* Returns the bytes of bf16 copies that do not exist yet. */
+static size_t missing_copies(const struct cuda_backend *cu, const struct step_bounds *s) {
+	size_t bytes = 0;
+	for (int i = 0; i < WEIGHT_ALLOCATIONS; i++)
+		bytes += cuda_weights_missing_bytes(cu, s->params[i]);
+	return bytes;
+}
+
+static enum rv_err take_copies(const struct reservation *r, struct rv_errtext *et) {
+	for (int i = 0; i < WEIGHT_ALLOCATIONS; i++) {
+		if (!cuda_weights_reserve(r->cu, r->s->params[i]))
+			return refuse(r, "the bf16 copy of the weights", r->copy_bytes, et);
+		if (!cuda_vectors_reserve(r->cu, r->s->params[i], r->s->vectors))
+			return refuse(r, "vectors of weights", r->s->vectors * sizeof(float), et);
+	}
+	return RV_OK;
+}
+
 enum rv_err cuda_reserve(struct backend *be, const struct step_bounds *s, struct rv_errtext *et) {
 	struct cuda_backend *cu = cuda_of(be);
-	const struct reservation r = {cu, s, free_bytes(NULL), cuda_weights_missing_bytes(cu, s->params)};
+	const struct reservation r = {cu, s, free_bytes(NULL), missing_copies(cu, s)};
 	const size_t operand = cuda_operand_bytes(be->act, s);
-	if (!cuda_weights_reserve(cu, s->params))
-		return refuse(&r, "the bf16 copy of the weights", r.copy_bytes, et);
-	if (!cuda_vectors_reserve(cu, s->params, s->vectors))
-		return refuse(&r, "vectors of weights", s->vectors * sizeof(float), et);
+	RV_TRY(take_copies(&r, et));
 	if (s->fetched > 0 && !cuda_fetches_reserve(cu, s->fetched))
 		return rv_fail(et, RV_E_NOMEM, "cuda backend: no pinned memory of the host (%zu bytes)",
 					   s->fetched * sizeof(float));

@@ -145,7 +145,8 @@ static enum rv_err choose_savings(struct session *s, struct rv_errtext *et) {
 		s->savings[i] = (struct savings){.micro_batch = most_micro_batch(t, &s->first.run),
 										 .recompute = t->recompute,
 										 .moments = t->moments,
-										 .offload = t->offload};
+										 .offload = t->offload,
+										 .zero = t->zero};
 	}
 	return RV_OK;
 }

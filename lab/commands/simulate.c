@@ -311,7 +311,8 @@ static enum rv_err print_largest(const struct simulate_options *o, bool json, st
 static bool same_savings(const struct card_answer *a, const struct card_answer *b) {
 	return a->fits && b->fits && a->savings.micro_batch == b->savings.micro_batch &&
 		   a->savings.recompute == b->savings.recompute && a->savings.moments == b->savings.moments &&
-		   a->savings.offload == b->savings.offload && a->savings.stream == b->savings.stream;
+		   a->savings.offload == b->savings.offload && a->savings.stream == b->savings.stream &&
+		   a->savings.zero == b->savings.zero;
 }
 
 enum { RECOMPUTE_KINDS = RECOMPUTE_BLOCK + 1 };
@@ -323,16 +324,13 @@ static enum rv_err print_combinations(const struct simulate_options *o, bool jso
 	struct run_config run;
 	struct card_answer chosen, a;
 	bool first = true;
+	const int places = room.cards > 1 ? 1 + ZERO_WEIGHTS : 2; /* one card offloads or not, several divide */
 	RV_TRY(card_run_of(o->model, o->sequences, &run, et));
 	RV_TRY(card_plan(&run, &room, &any, &chosen, et));
 	for (int moments = MOMENTS_FP32; moments <= MOMENTS_INT8; moments++)
-		for (int i = 0; i < 2 * RECOMPUTE_KINDS; i++, first = false) {
-			struct savings_wish wish = {.recompute = i % RECOMPUTE_KINDS,
-										.moments = moments,
-										.offload = i / RECOMPUTE_KINDS,
-										.stream = SAVINGS_ANY};
-			if (wish.offload && room.cards > 1)
-				continue;
+		for (int i = 0; i < places * RECOMPUTE_KINDS; i++, first = false) {
+			struct savings_wish wish = {.recompute = i % RECOMPUTE_KINDS, .moments = moments, .stream = SAVINGS_ANY};
+			*(room.cards > 1 ? &wish.zero : &wish.offload) = i / RECOMPUTE_KINDS;
 			RV_TRY(card_plan(&run, &room, &wish, &a, et));
 			wish.micro_batch = 1; /* the least, where nothing fits */
 			if (!a.fits)

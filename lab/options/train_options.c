@@ -90,6 +90,10 @@ static const struct rv_option own_options[] = {
 	 "it "
 	 "changes nothing.",
 	 "Lab"},
+	{"zero", RV_OPT_CHOICE, FIELD(zero), 0, "1", 0, 0, ZERO_NAMES,
+	 "With several GPUs: what they divide among them. 1: moments; 2: gradients too; 3: weights too, gathered layer by "
+	 "layer for every pass.",
+	 "Lab"},
 	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Lab"),
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, PARALLEL_MAX_THREADS, NULL,
 	 "Threads inside a replica; part of what makes results bit-identical. 0: one for diloco, all cores for ddp.",
@@ -163,7 +167,8 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.savings = {.micro_batch = (int)o->micro_batch,
 					.recompute = (enum recompute)o->recompute,
 					.moments = (enum moments)o->moments,
-					.offload = o->offload},
+					.offload = o->offload,
+					.zero = (enum zero)o->zero},
 	};
 	(void)pace_parse_speeds(o->speeds, c.speeds, NULL);
 	(void)lines_parse(o->lines, c.lines, NULL);

@@ -26,6 +26,7 @@ struct train_options {
 	int64_t micro_batch; /* 0: run.batch */
 	int moments;         /* enum moments */
 	int offload;         /* bool */
+	int zero;            /* enum zero */
 	int short_of_memory; /* enum memory_short */
 	int on_record_gap, replicas_mode;
 	double drop_sync, move_owners;

@@ -46,7 +46,8 @@ enum rv_err card_plan(const struct run_config *run, const struct card_room *room
 								.host_bytes = memory_plan_host(&p),
 								.vector_bytes_per_param = (double)(p.parameters + p.gradients + p.moments) /
 														  (double)p.devices / (double)p.n_params,
-								.slower = memory_cost(&q, p.n_params)};
+								.slower = memory_cost(&q, p.n_params),
+								.link_bytes = memory_link_bytes(&q, p.n_params)};
 	return RV_OK;
 }
 

@@ -26,6 +26,7 @@ struct card_answer {
 	size_t host_bytes;             /* of the worker's process */
 	double vector_bytes_per_param; /* weights, gradients and moments on a card */
 	double slower;                 /* memory_cost */
+	double link_bytes;             /* memory_link_bytes */
 };
 
 /* The cards of the table that is printed where none is named: 8 to 24 GB, 2 and 8 of 24, 8 of

@@ -233,21 +233,23 @@ static bool take_name(const json_t *line, const char *key, const char *names, in
 }
 
 static bool take_savings(const json_t *line, struct trace_event *e, struct trace_record *t) {
-	uint64_t micro_batch;
+	uint64_t micro_batch, zero;
 	int recompute, moments;
 	const json_t *offload = json_object_get(line, "offload");
 	if (!take_count(line, "micro_batch", &micro_batch) || micro_batch > INT_MAX ||
 		!take_name(line, "recompute", RECOMPUTE_NAMES, &recompute) ||
-		!take_name(line, "moments", MOMENTS_NAMES, &moments) || !json_is_boolean(offload))
+		!take_name(line, "moments", MOMENTS_NAMES, &moments) || !json_is_boolean(offload) ||
+		!take_count(line, "zero", &zero) || zero < 1 || zero > 1 + ZERO_WEIGHTS)
 		return false;
 	const bool is_first = !t->has_savings;
 	t->savings_changed =
 		t->savings_changed || (!is_first && ((int)t->recompute != recompute || (int)t->moments != moments ||
-											 t->offload != json_is_true(offload)));
+											 t->offload != json_is_true(offload) || 1 + (uint64_t)t->zero != zero));
 	t->has_savings = true;
 	t->recompute = is_first ? (enum recompute)recompute : t->recompute;
 	t->moments = is_first ? (enum moments)moments : t->moments;
 	t->offload = is_first ? json_is_true(offload) : t->offload;
+	t->zero = is_first ? (enum zero)(zero - 1) : t->zero;
 	e->micro_batch = (int)micro_batch;
 	return true;
 }

@@ -51,7 +51,8 @@ struct trace_record {
 	enum recompute recompute;
 	enum moments moments;
 	bool offload;
-	bool savings_changed; /* recompute, moments or offload were others than the first process's */
+	enum zero zero;
+	bool savings_changed; /* recompute, moments, offload or zero were others than the first process's */
 	struct trace_event *events;
 	int n;
 };

@@ -165,6 +165,29 @@ static void test_refusals(void **state) {
 	check("--layers 0", 2, "[1, 1024]");
 }
 
+/* Several cards that divide weights train what none of them could hold. */
+static void test_seven_billion_on_eight_cards(void **state) {
+	(void)state;
+	static const char *const commands[] = {"--memory --gpu 24GB --gpus 8 --model llama-7b",
+										   "--memory --gpu 24GB --gpus 8 --model gpt2-7b"};
+	for (int c = 0; c < 2; c++) {
+		int chosen = 0;
+		check(commands[c], 0, "\"event\":\"card_savings\"");
+		for (int i = 0; i < 24; i++) {
+			json_t *line = json_line(i);
+			const bool divides = strstr(json_string_value(json_object_get(line, "savings")), "--zero 3") != NULL;
+			assert_true(number(line, "params") > 6.5e9 && number(line, "link_bytes") > 0);
+			assert_true(divides || !json_is_true(json_object_get(line, "fits")));
+			if (json_is_true(json_object_get(line, "chosen"))) {
+				assert_true(divides && number(line, "device_bytes") <= 24e9);
+				chosen++;
+			}
+			json_decref(line);
+		}
+		assert_int_equal(chosen, 1);
+	}
+}
+
 /* What fits a card, without one, for people and for programs. */
 static void test_memory_of_cards(void **state) {
 	(void)state;
@@ -203,6 +226,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables),
 		cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_seven_billion_on_eight_cards),
 		cmocka_unit_test(test_memory_of_cards),
 		cmocka_unit_test(test_a_fragment_a_round),
 		cmocka_unit_test(test_long_rounds_cost_nothing),

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TENSOR_HEAD_DIM = 32, HELDOUT_TOKENS = 100 };
+enum { TENSOR_HEAD_DIM = 32, HELDOUT_TOKENS = 100, EMU_DEVICES = 2 };
 
 struct on_gpu {
 	struct fixture_run run; /* the same on the CPU: the data, and the weights that are evaluated */
@@ -31,12 +31,14 @@ static struct run_config config_of(const char *model, const char *dtype) {
 static enum rv_err gpu_open(struct on_gpu *g, const struct run_config *cfg, const struct replica_options *options,
 							int devices, struct rv_errtext *et) {
 	struct device_choice cuda = {.backend = "cuda", .n = devices};
-	const struct backend_options opt = {.threads = 1, .compute = run_config_compute(cfg, &cuda, NULL)};
+	struct backend_options opt = {.threads = 1, .compute = run_config_compute(cfg, &cuda, NULL)};
 	fixture_run_init(&g->run, cfg, "cpu");
 	g->replica = NULL;
 	g->devices = (struct device_set){.choice = cuda};
-	for (int i = 0; i < devices; i++)
+	for (int i = 0; i < devices; i++) {
+		opt.device = i % EMU_DEVICES;
 		assert_int_equal(cuda_ops.open(&opt, &g->devices.be[i], NULL), RV_OK);
+	}
 	return replica_new_on(cfg, g->run.data, options, &g->devices, &g->replica, et);
 }
 
@@ -115,28 +117,35 @@ struct variant {
 	int micro_batch;
 	enum moments moments;
 	bool offload;
+	enum zero zero;
 };
 
 /* Micro-batches of one size and of two (three sequences in batches of two), on one device and on
  * two, whose shares are not the same. */
 static const struct variant variants[] = {
-	{"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32, false},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 3, 1, 1, 0, MOMENTS_FP32, false},
-	{"llama", "bf16", "adamw", RECOMPUTE_NONE, 3, 1, 1, 1, 0, MOMENTS_FP32, false},
-	{"llama", "fp32", "muon", RECOMPUTE_BLOCK, 2, 2, 1, 1, 0, MOMENTS_FP32, false},
-	{"gpt2", "bf16", "muon", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32, false},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 2, 1, 0, MOMENTS_FP32, false},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_GELU, 2, 3, 1, 1, 5, MOMENTS_INT8, false},
-	{"llama", "bf16", "adamw", RECOMPUTE_NORMS, 4, 1, 2, 1, 1, MOMENTS_INT8, false},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 1, 1, 0, MOMENTS_FP32, true},
-	{"llama", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 1, 1, 1, 1, MOMENTS_INT8, true},
-	{"gpt2", "fp32", "sgd", RECOMPUTE_NONE, 3, 1, 2, 1, 0, MOMENTS_FP32, false},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 1, 1, 3, 0, MOMENTS_FP32, false},
+	{"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 3, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
+	{"llama", "bf16", "adamw", RECOMPUTE_NONE, 3, 1, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
+	{"llama", "fp32", "muon", RECOMPUTE_BLOCK, 2, 2, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
+	{"gpt2", "bf16", "muon", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 2, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_GELU, 2, 3, 1, 1, 5, MOMENTS_INT8, false, ZERO_MOMENTS},
+	{"llama", "bf16", "adamw", RECOMPUTE_NORMS, 4, 1, 2, 1, 1, MOMENTS_INT8, false, ZERO_MOMENTS},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 1, 1, 0, MOMENTS_FP32, true, ZERO_MOMENTS},
+	{"llama", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 1, 1, 1, 1, MOMENTS_INT8, true, ZERO_MOMENTS},
+	{"gpt2", "fp32", "sgd", RECOMPUTE_NONE, 3, 1, 2, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 1, 1, 3, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
+	{"llama", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 2, 3, 1, 1, MOMENTS_INT8, false, ZERO_GRADIENTS},
+	{"gpt2", "fp32", "sgd", RECOMPUTE_NONE, 3, 1, 2, 1, 0, MOMENTS_FP32, false, ZERO_WEIGHTS},
+	{"llama", "bf16", "adamw", RECOMPUTE_NORMS, 4, 1, 3, 1, 1, MOMENTS_INT8, false, ZERO_WEIGHTS},
 };
 
 static struct savings savings_of(const struct variant *v) {
-	return (struct savings){
-		.micro_batch = v->micro_batch, .recompute = v->recompute, .moments = v->moments, .offload = v->offload};
+	return (struct savings){.micro_batch = v->micro_batch,
+							.recompute = v->recompute,
+							.moments = v->moments,
+							.offload = v->offload,
+							.zero = v->zero};
 }
 
 static struct run_config variant_config(const struct variant *v) {
@@ -227,8 +236,8 @@ static void test_a_replica_takes_what_is_planned(void **state) {
 		const struct emu_counters before = emu_count();
 		assert_int_equal(gpu_open(&g, &cfg, &o, v->devices, NULL), RV_OK);
 		const struct emu_counters after = emu_count();
-		assert_int_equal(after.device_bytes - before.device_bytes,
-						 (memory_plan_device(&p) - libraries) * (size_t)v->devices);
+		const size_t planned = p.parameters + p.gradients + p.moments + p.activations + p.workspace;
+		assert_int_equal(after.device_bytes - before.device_bytes, planned - libraries * (size_t)v->devices);
 		const size_t weights = v->offload ? replica_n_params(g.replica) * sizeof(float) : 0;
 		assert_int_equal(after.pinned_bytes - before.pinned_bytes, pinned * (size_t)v->devices + weights);
 		assert_true(memory_plan_least_device(&p) < memory_plan_device(&p));
@@ -307,6 +316,35 @@ static void test_with_any_amount_of_memory_it_trains_or_is_refused(void **state)
 	check_amounts(&variants[1]);
 }
 
+/* Two devices that divide weights are refused by what is missing, window or slice, or made. */
+static void test_divided_weights_of_any_amount(void **state) {
+	(void)state;
+	enum { PARTS = 12 };
+	const struct variant v = {"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2,     1,
+							  2,      1,      0,       MOMENTS_FP32,   false, ZERO_WEIGHTS};
+	const struct run_config cfg = variant_config(&v);
+	const struct replica_options o = options_of(&cfg, &v);
+	const struct memory_plan p = plan_of(&cfg, &v);
+	const size_t all = p.parameters + p.gradients + p.moments + p.activations + p.workspace;
+	int of_windows = 0;
+	for (size_t i = 1; i <= PARTS; i++) {
+		struct on_gpu g;
+		struct rv_errtext et = {0};
+		const size_t vectors = all - p.workspace;
+		emu_limit_memory(emu_count().device_bytes + (i < PARTS ? vectors * i / PARTS : all));
+		const enum rv_err e = gpu_open(&g, &cfg, &o, v.devices, &et);
+		gpu_release(&g);
+		emu_limit_memory(EMU_MEMORY_BYTES);
+		if (i == PARTS) {
+			assert_int_equal(e, RV_OK);
+			break;
+		}
+		assert_fault(e, RV_E_NOMEM, &et, "no memory for ");
+		of_windows += strstr(et.text, "a window of ") != NULL;
+	}
+	assert_true(of_windows > 0);
+}
+
 static size_t least_of_steps(struct run_config cfg, const struct variant *v, long batch) {
 	cfg.batch = batch;
 	const struct memory_plan p = plan_of(&cfg, v);
@@ -316,7 +354,8 @@ static size_t least_of_steps(struct run_config cfg, const struct variant *v, lon
 /* A batch that a refusal names is the largest whose steps fit beside the rest. */
 static void test_a_refusal_names_a_batch_that_fits(void **state) {
 	(void)state;
-	const struct variant v = {"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 8, 1, 1, 1, 0, MOMENTS_FP32, false};
+	const struct variant v = {"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 8,     1,
+							  1,      1,      0,       MOMENTS_FP32,    false, ZERO_MOMENTS};
 	struct run_config cfg = variant_config(&v);
 	cfg.context = 64;
 	cfg.vocab = 4096; /* what the backend takes is most of it */
@@ -366,7 +405,8 @@ static void test_scarce_memory_means_chunks_of_logits(void **state) {
 	print_message("skipped: minutes of emulated attention under AddressSanitizer\n");
 	skip();
 #endif
-	const struct variant v = {"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 8, 1, 1, 1, 0, MOMENTS_FP32, false};
+	const struct variant v = {"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 8,     1,
+							  1,      1,      0,       MOMENTS_FP32,   false, ZERO_MOMENTS};
 	struct run_config cfg = variant_config(&v);
 	cfg.context = 64; /* 512 tokens: two tiles */
 	const struct replica_options o = options_of(&cfg, &v);
@@ -397,6 +437,7 @@ int main(void) {
 		cmocka_unit_test(test_a_replica_takes_what_is_planned),
 		cmocka_unit_test(test_a_plan_without_the_plugin_is_the_same),
 		cmocka_unit_test(test_with_any_amount_of_memory_it_trains_or_is_refused),
+		cmocka_unit_test(test_divided_weights_of_any_amount),
 		cmocka_unit_test(test_a_refusal_names_a_batch_that_fits),
 		cmocka_unit_test(test_chunks_of_logits_are_equal_and_whole_tiles),
 		cmocka_unit_test(test_scarce_memory_means_chunks_of_logits),

@@ -443,6 +443,62 @@ static void test_offload_is_the_last_to_be_chosen(void **state) {
 	assert_false(memory_can_offload(&q));
 }
 
+/* Returns what is chosen for devices with so much memory each, and its plan. */
+static struct savings chosen_for(struct memory_request *q, const struct savings_wish *wish, size_t device_bytes,
+								 bool *fits) {
+	const struct memory_room room = {.device = device_bytes, .host = SIZE_MAX};
+	struct savings chosen;
+	*fits = savings_choose(q, wish, &room, &chosen);
+	return chosen;
+}
+
+static size_t needed_with(struct memory_request *q, struct savings savings) {
+	q->savings = savings;
+	const struct memory_plan p = plan_of(q);
+	return memory_plan_least_device(&p) + MEMORY_DEVICE_OVERHEAD_BYTES;
+}
+
+/* Several cards divide gradients, then weights, where nothing cheaper fits; the bytes over their
+ * links grow with it. */
+static void test_cards_divide_what_does_not_fit(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	const struct savings_wish any = SAVINGS_WISH_ANY;
+	struct savings most = {.micro_batch = 1, .recompute = RECOMPUTE_BLOCK, .moments = MOMENTS_INT8};
+	struct device_choice device = {.backend = "cuda", .n = 8};
+	struct memory_request q = {.run = &cfg, .device = &device, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	size_t need[3];
+	double links[3];
+	bool fits;
+	cfg.n_layer = 24;
+	cfg.n_embd = 1024;
+	cfg.n_head = 8;
+	cfg.batch = 16;
+	cfg.dtype = RUN_DTYPE_BF16;
+	need_plugin();
+	for (most.zero = ZERO_MOMENTS; most.zero <= ZERO_WEIGHTS; most.zero++) {
+		need[most.zero] = needed_with(&q, most);
+		links[most.zero] = memory_link_bytes(&q, plan_of(&q).n_params);
+	}
+	assert_true(need[ZERO_GRADIENTS] < need[ZERO_MOMENTS] && need[ZERO_WEIGHTS] < need[ZERO_GRADIENTS]);
+	assert_true(links[ZERO_GRADIENTS] > links[ZERO_MOMENTS] && links[ZERO_WEIGHTS] > links[ZERO_GRADIENTS]);
+	assert_int_equal(chosen_for(&q, &any, SIZE_MAX, &fits).zero, ZERO_MOMENTS);
+	assert_int_equal(chosen_for(&q, &any, need[ZERO_MOMENTS] - 1, &fits).zero, ZERO_GRADIENTS);
+	assert_int_equal(chosen_for(&q, &any, need[ZERO_GRADIENTS] - 1, &fits).zero, ZERO_WEIGHTS);
+	assert_true(fits);
+	(void)chosen_for(&q, &any, need[ZERO_WEIGHTS] - 1, &fits);
+	assert_false(fits);
+	const struct savings_wish none = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY, .zero = ZERO_MOMENTS};
+	(void)chosen_for(&q, &none, need[ZERO_MOMENTS] - 1, &fits);
+	assert_false(fits);
+	(void)rv_options_set(run_config_options, &cfg, "inner", "muon", NULL);
+	assert_false(memory_can_divide(&q));
+	(void)rv_options_set(run_config_options, &cfg, "inner", "adamw", NULL);
+	device.n = 1;
+	assert_false(memory_can_divide(&q));
+	assert_true(memory_link_bytes(&q, 1000) == 0);
+}
+
 static void test_savings_as_options(void **state) {
 	(void)state;
 	char text[SAVINGS_TEXT_BYTES];
@@ -451,6 +507,8 @@ static void test_savings_as_options(void **state) {
 	savings_text(&(struct savings){.micro_batch = 2, .recompute = RECOMPUTE_NORMS, .moments = MOMENTS_INT8}, text,
 				 sizeof text);
 	assert_string_equal(text, "--recompute norms --micro-batch 2 --moments int8");
+	savings_text(&(struct savings){.zero = ZERO_WEIGHTS}, text, sizeof text);
+	assert_string_equal(text, "--zero 3");
 }
 
 /* What memory_check says to `choice` in a room of so much; `said`: its event, "" for none. */
@@ -554,6 +612,7 @@ int main(int argc, char **argv) {
 		cmocka_unit_test(test_a_machine_that_is_too_small),
 		cmocka_unit_test(test_savings_follow_the_memory),
 		cmocka_unit_test(test_offload_is_the_last_to_be_chosen),
+		cmocka_unit_test(test_cards_divide_what_does_not_fit),
 		cmocka_unit_test(test_savings_as_options),
 		cmocka_unit_test(test_short_of_memory),
 		cmocka_unit_test(test_a_capped_room),

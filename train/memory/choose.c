@@ -23,10 +23,18 @@ static bool fits(struct search *s, int micro_batch) {
 	return memory_fit(&s->q, &s->room, NULL) == RV_OK;
 }
 
+/* Returns the most sequences that a device may have at a time: the run's batch, and its share of a
+ * step. */
+static int most_sequences(const struct memory_request *q) {
+	const struct savings whole = {.micro_batch = 0};
+	const uint64_t batch = (uint64_t)savings_micro_batch(&whole, q->run), devices = (uint64_t)q->device->n;
+	const uint64_t share = (savings_step_sequences(q->run) + devices - 1) / devices;
+	return (int)(share < batch ? share : batch);
+}
+
 /* Returns the largest micro-batch that fits; 0: none. */
 static int largest_micro_batch(struct search *s) {
-	const struct savings whole = {.micro_batch = 0};
-	int most = savings_micro_batch(&whole, s->q.run), none = most + 1, some = 0;
+	int most = most_sequences(&s->q), none = most + 1, some = 0;
 	if (s->wish->micro_batch > 0)
 		return fits(s, s->wish->micro_batch) ? s->wish->micro_batch : 0;
 	if (fits(s, most))
@@ -43,8 +51,7 @@ static int largest_micro_batch(struct search *s) {
 
 /* Returns the smallest micro-batch that divides a batch into no more parts than `most` does. */
 static int evenly(const struct memory_request *q, int most) {
-	const struct savings whole = {.micro_batch = 0};
-	const int batch = savings_micro_batch(&whole, q->run), parts = (batch + most - 1) / most;
+	const int batch = most_sequences(q), parts = (batch + most - 1) / most;
 	return (batch + parts - 1) / parts;
 }
 
@@ -81,19 +88,30 @@ static void try_streams(struct search *s, struct savings with) {
 	}
 }
 
+/* Tries what `with` has, with each division of weights and gradients, and with and without
+ * offload. */
+static void try_places(struct search *s, struct savings with) {
+	const struct savings_wish *w = s->wish;
+	for (int zero = ZERO_MOMENTS; zero <= ZERO_WEIGHTS; zero++)
+		for (int offload = 0; offload <= 1; offload++) {
+			with.zero = (enum zero)zero;
+			with.offload = offload;
+			if (takes(w->zero, zero, zero == ZERO_MOMENTS || memory_can_divide(&s->q)) &&
+				takes(w->offload, offload, !offload || memory_can_offload(&s->q)))
+				try_streams(s, with);
+		}
+}
+
 static bool search_in(struct search *s) {
 	const struct savings_wish *w = s->wish;
 	const bool has_moments8 = inner_registry[s->q.run->inner]->has_moments8;
 	s->best_cost = INFINITY;
 	for (int moments = MOMENTS_FP32; moments <= MOMENTS_INT8; moments++)
 		for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_BLOCK; recompute++)
-			for (int offload = 0; offload <= 1; offload++)
-				if (takes(w->recompute, recompute, true) &&
-					takes(w->moments, moments, moments == MOMENTS_FP32 || has_moments8) &&
-					takes(w->offload, offload, !offload || memory_can_offload(&s->q)))
-					try_streams(s, (struct savings){.recompute = (enum recompute)recompute,
-													.moments = (enum moments)moments,
-													.offload = offload});
+			if (takes(w->recompute, recompute, true) &&
+				takes(w->moments, moments, moments == MOMENTS_FP32 || has_moments8))
+				try_places(s,
+						   (struct savings){.recompute = (enum recompute)recompute, .moments = (enum moments)moments});
 	return s->best_cost < INFINITY;
 }
 
@@ -103,6 +121,7 @@ static struct savings least_of(const struct savings_wish *wish) {
 							.recompute = wish->recompute == SAVINGS_ANY ? RECOMPUTE_NONE : wish->recompute,
 							.moments = wish->moments == SAVINGS_ANY ? MOMENTS_FP32 : wish->moments,
 							.offload = wish->offload == 1,
+							.zero = wish->zero == SAVINGS_ANY ? ZERO_MOMENTS : (enum zero)wish->zero,
 							.stream = wish->stream == 1};
 }
 
@@ -134,13 +153,16 @@ bool savings_choose(const struct memory_request *q, const struct savings_wish *w
 }
 
 void savings_text(const struct savings *s, char *out, size_t cap) {
-	char recompute[32] = "", micro[32] = "";
+	char recompute[32] = "", micro[32] = "", zero[16] = "";
 	if (s->recompute != RECOMPUTE_NONE)
 		(void)snprintf(recompute, sizeof recompute, " --recompute %s", recompute_name(s->recompute));
 	if (s->micro_batch > 0)
 		(void)snprintf(micro, sizeof micro, " --micro-batch %d", s->micro_batch);
+	if (s->zero != ZERO_MOMENTS)
+		(void)snprintf(zero, sizeof zero, " --zero %d", 1 + (int)s->zero);
 	char all[SAVINGS_TEXT_BYTES];
-	(void)snprintf(all, sizeof all, "%s%s%s%s%s", recompute, micro, s->moments == MOMENTS_INT8 ? " --moments int8" : "",
-				   s->offload ? " --offload yes" : "", s->stream ? " --stream-state yes" : "");
+	(void)snprintf(all, sizeof all, "%s%s%s%s%s%s", recompute, micro,
+				   s->moments == MOMENTS_INT8 ? " --moments int8" : "", s->offload ? " --offload yes" : "", zero,
+				   s->stream ? " --stream-state yes" : "");
 	(void)snprintf(out, cap, "%s", all[0] ? all + 1 : "");
 }

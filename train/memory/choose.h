@@ -11,12 +11,16 @@ struct savings_wish {
 	int moments;     /* enum moments; SAVINGS_ANY */
 	int offload;     /* bool; SAVINGS_ANY */
 	int stream;      /* the same */
+	int zero;        /* enum zero; SAVINGS_ANY */
 };
 enum { SAVINGS_ANY = -1 };
 /* A wish that leaves everything open. */
 #define SAVINGS_WISH_ANY                                                                                               \
-	((struct savings_wish){                                                                                            \
-		.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY, .offload = SAVINGS_ANY, .stream = SAVINGS_ANY})
+	((struct savings_wish){.recompute = SAVINGS_ANY,                                                                   \
+						   .moments = SAVINGS_ANY,                                                                     \
+						   .offload = SAVINGS_ANY,                                                                     \
+						   .stream = SAVINGS_ANY,                                                                      \
+						   .zero = SAVINGS_ANY})
 
 /* Chooses no savings if training fits the room without swap and without them, or `stream` alone:
  * the others change the last bits of results. Otherwise chooses those with the fastest step

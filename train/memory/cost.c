@@ -2,6 +2,8 @@
  * moves, and of the optimizer. */
 #include "train/memory/cost.h"
 
+#include "train/inner.h"
+
 #include <string.h>
 
 /* What a kind of device does in a second in training: a card such as those that volunteers have
@@ -25,20 +27,36 @@ static const double again[] = {
  * bus carries gradients and weights at the same time. */
 static double adamw_seconds(const struct memory_request *q, const struct speed *s, double n) {
 	const double bytes = adamw_bytes[q->savings.moments];
+	const bool whole = inner_registry[q->run->inner]->whole_matrices;
 	const double on_host = bytes / processor.bytes, on_bus = 4 / bus_bytes;
 	if (!q->savings.offload || !memory_can_offload(q))
-		return n * bytes / s->bytes;
+		return n / (whole ? 1 : q->device->n) * bytes / s->bytes;
 	return n * (on_host > on_bus ? on_host : on_bus);
 }
 
-double memory_step_seconds(const struct memory_request *q, size_t n_params) {
-	const struct speed *s = strcmp(q->device->backend, "cuda") == 0 ? &gpu : &processor;
+/* Returns the micro-batches that a device makes of its share of a step. */
+static double micro_batches(const struct memory_request *q) {
 	const uint64_t sequences = savings_step_sequences(q->run) / (uint64_t)q->device->n;
 	const uint64_t micro = (uint64_t)savings_micro_batch(&q->savings, q->run);
-	const double n = (double)n_params, batches = (double)((sequences + micro - 1) / micro);
-	const double tokens = (double)sequences * (double)q->run->context;
-	const double compute = 6 * n * tokens / s->flops * (1 + again[q->savings.recompute]);
-	return compute + batches * n * s->micro_bytes / s->bytes + adamw_seconds(q, s, n);
+	return (double)((sequences + micro - 1) / micro);
+}
+
+double memory_link_bytes(const struct memory_request *q, size_t n_params) {
+	const enum zero zero = memory_can_divide(q) ? q->savings.zero : ZERO_MOMENTS;
+	const double others = (double)(q->device->n - 1) / q->device->n, batches = micro_batches(q);
+	const double sums = zero == ZERO_MOMENTS ? 1 : batches, copies = zero == ZERO_WEIGHTS ? 2 * batches : 1;
+	return 4 * (double)n_params * others * (sums + copies);
+}
+
+double memory_step_seconds(const struct memory_request *q, size_t n_params) {
+	const bool is_gpu = strcmp(q->device->backend, "cuda") == 0;
+	const struct speed *s = is_gpu ? &gpu : &processor;
+	const uint64_t sequences = savings_step_sequences(q->run) / (uint64_t)q->device->n;
+	const double n = (double)n_params, tokens = (double)sequences * (double)q->run->context;
+	const double products = 6 * n * tokens / s->flops * (1 + again[q->savings.recompute]);
+	const double compute = products + micro_batches(q) * n * s->micro_bytes / s->bytes;
+	const double links = is_gpu ? memory_link_bytes(q, n_params) / bus_bytes : 0; /* while it computes */
+	return (compute > links ? compute : links) + adamw_seconds(q, s, n);
 }
 
 double memory_cost(const struct memory_request *q, size_t n_params) {

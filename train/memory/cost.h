@@ -1,10 +1,14 @@
-/* cost.h: how much longer a step takes with savings, by a model of compute and bandwidth. It is for
+/* cost.h: how much longer a step takes with savings, by a model of compute, bandwidth and the links
+ * of several devices. It is for
  * choosing among what fits, and for telling people what to expect; nothing is measured. */
 #ifndef RV_TRAIN_MEMORY_COST_H
 #define RV_TRAIN_MEMORY_COST_H
 
 #include "train/memory/plan.h"
 
+/* Returns the bytes that one of several devices sends in a step, and receives as well: at most, as
+ * layers that a device still holds are not gathered again. 0 for one device. */
+double memory_link_bytes(const struct memory_request *q, size_t n_params);
 /* Returns the seconds of one step over q->run's sequences of a model of `n_params`, on one device,
  * with q->savings. */
 double memory_step_seconds(const struct memory_request *q, size_t n_params);

@@ -8,6 +8,7 @@
 #include "train/comm.h"
 #include "train/inner.h"
 #include "train/step_bounds.h"
+#include "train/windows.h"
 
 #include <string.h>
 
@@ -37,6 +38,8 @@ struct plan_input {
 	struct step_bounds step;
 	struct fragment_layers layers;
 	bool offload; /* weights and moments are in the host's memory */
+	enum zero zero;
+	size_t windows[WINDOWS]; /* floats */
 };
 
 static enum rv_err resolve(const struct memory_request *q, struct plan_input *in, struct rv_errtext *et) {
@@ -45,11 +48,13 @@ static enum rv_err resolve(const struct memory_request *q, struct plan_input *in
 	*in = (struct plan_input){.q = q, .micro_batch = savings_micro_batch(&q->savings, q->run)};
 	in->tokens = (size_t)in->micro_batch * (size_t)q->run->context;
 	in->offload = q->savings.offload && memory_can_offload(q);
+	in->zero = memory_can_divide(q) ? q->savings.zero : ZERO_MOMENTS;
 	in->family = model_family(q->run);
 	in->inner = inner_registry[q->run->inner];
 	RV_TRY(model_layout_init(&layout, in->family, &shape, &in->shape, et));
 	in->n = layout.n_params;
 	in->layers = layout.layers;
+	windows_sizes(&layout, in->windows);
 	in->inner_floats = inner_scratch_floats(in->inner, &layout);
 	in->step = step_bounds_of(&(struct step_source){.run = q->run,
 													.family = in->family,
@@ -128,15 +133,37 @@ bool memory_can_stream(const struct memory_request *q) {
 	return q->role == MEMORY_WORKER && (is_host(q->device) || (q->savings.offload && memory_can_offload(q)));
 }
 
+bool memory_can_divide(const struct memory_request *q) {
+	return q->device->n > 1 && q->role != MEMORY_FORWARD && !inner_registry[q->run->inner]->whole_matrices;
+}
+
+/* Returns the bytes of all devices' slices of a vector, and those of a device's windows. */
+static size_t slices_of(const struct plan_input *in) {
+	size_t bytes = 0;
+	for (int i = 0; i < in->q->device->n; i++) {
+		const struct comm_slice s = comm_slice_of(in->n, in->q->device->n, i);
+		bytes += block((s.end - s.begin) * sizeof(float));
+	}
+	return bytes;
+}
+
+static size_t windows_of(const struct plan_input *in, size_t element_bytes) {
+	size_t bytes = 0;
+	for (int i = 0; i < WINDOWS; i++)
+		bytes += block(in->windows[i] * element_bytes);
+	return bytes;
+}
+
 /* Plans weights, gradients and moments of k parts, which are in `replicas`. */
 static void plan_vectors(const struct plan_input *in, enum dtype act, int replicas, int k, struct memory_plan *p) {
-	const bool forward = in->q->role == MEMORY_FORWARD;
-	const size_t weights = (size_t)k * block(vectors(in, 1)), moments = forward ? 0 : moments_of(in, replicas);
-	const size_t slices = weights / (size_t)in->q->device->n; /* each device holds a slice */
-	const size_t scratch = (size_t)k * block(in->inner_floats * sizeof(float));
-	const size_t copies = act == DTYPE_F32 ? 0 : (size_t)k * block(in->n * dtype_bytes(act));
-	p->parameters = copies + (in->offload ? 0 : weights);
-	p->gradients = forward ? 0 : weights;
+	const bool forward = in->q->role == MEMORY_FORWARD, converts = act != DTYPE_F32;
+	const size_t parts = (size_t)k, whole = parts * block(vectors(in, 1)), slices = (size_t)replicas * slices_of(in);
+	const size_t divided = slices + parts * windows_of(in, sizeof(float));
+	const size_t copy = in->zero == ZERO_WEIGHTS ? windows_of(in, dtype_bytes(act)) : block(in->n * dtype_bytes(act));
+	const size_t weights = in->zero == ZERO_WEIGHTS ? divided : whole, moments = forward ? 0 : moments_of(in, replicas);
+	const size_t scratch = parts * block(in->inner_floats * sizeof(float));
+	p->parameters = (converts ? parts * copy : 0) + (in->offload ? 0 : weights);
+	p->gradients = forward ? 0 : in->zero == ZERO_MOMENTS ? whole : divided;
 	p->moments = (in->offload ? 0 : moments) + (forward ? 0 : (in->q->run->prox_mu > 0 ? slices : 0) + scratch);
 	p->offloaded = in->offload ? weights + moments : 0;
 }
@@ -156,8 +183,8 @@ static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p
 	p->on_device = !is_host(q->device);
 	p->activations = (size_t)k * block(activations);
 	p->cache = forward ? model_cache_elems(&in->shape) * dtype_bytes(act) : 0;
-	const size_t mirror = is_host(q->device) || in->offload ? 0 : vectors(in, 1);
-	p->host = (size_t)k * (3 * in->tokens * sizeof(float) + mirror);
+	const bool has_mirror = (p->on_device && !in->offload) || in->zero == ZERO_WEIGHTS;
+	p->host = (size_t)k * 3 * in->tokens * sizeof(float) + (has_mirror ? vectors(in, replicas) : 0);
 	return plan_workspace(in, act, (size_t)k, p, et);
 }
 

@@ -63,6 +63,9 @@ bool memory_can_offload(const struct memory_request *q);
 /* Returns true if savings.stream changes something: a worker whose weights and moments are in the
  * host's memory. */
 bool memory_can_stream(const struct memory_request *q);
+/* Returns true if savings.zero changes something: several devices, an optimizer without
+ * products. */
+bool memory_can_divide(const struct memory_request *q);
 /* Computes the plan. Returns RV_E_NOTFOUND (no such family, codec or outer optimizer), RV_E_RANGE
  * (an impossible shape) or RV_E_NOMEM. */
 enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan *out, struct rv_errtext *et);

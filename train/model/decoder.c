@@ -38,13 +38,29 @@ static int classifier_of(const struct model *m) {
 	return m->shape.tied ? spec->embedding : behind_blocks(m) + spec->classifier;
 }
 
+static bool holds_gradients(const struct model *m) {
+	return m->holder && m->holder->gradients;
+}
+
+static float *grads_at(const struct model *m, float *grads, size_t offset) {
+	return holds_gradients(m) ? m->holder->gradients(m->holder->ctx, offset) : grads + offset;
+}
+
 /* Return the place of tensor first + index in a block of parameters or gradients; NULL: none. */
 static const float *weights_in(const struct model *m, const float *params, int first, int index) {
-	return index == DECODER_NONE ? NULL : params + m->layout.tensors[first + index].offset;
+	if (index == DECODER_NONE)
+		return NULL;
+	const size_t offset = m->layout.tensors[first + index].offset;
+	return m->holder && m->holder->weights ? m->holder->weights(m->holder->ctx, offset) : params + offset;
 }
 
 static float *grads_in(const struct model *m, float *grads, int first, int index) {
-	return index == DECODER_NONE ? NULL : grads + m->layout.tensors[first + index].offset;
+	return index == DECODER_NONE ? NULL : grads_at(m, grads, m->layout.tensors[first + index].offset);
+}
+
+static void enter(const struct model *m, int section, bool backward) {
+	if (m->holder)
+		m->holder->enter(m->holder->ctx, section, backward);
 }
 
 int decoder_widest_linear(const struct model_shape *s, const struct decoder_spec *spec) {
@@ -227,11 +243,13 @@ static void blocks_forward(struct model *m, const float *params, int first) {
 	const struct decoder_plan *p = plan_of(m);
 	const struct decoder_spec *spec = p->spec;
 	struct layer k = layer_at(m, 0);
+	enter(m, 1, false);
 	norm_forward(m, params, k.first, spec->norm_1, k.norm_1, k.stats_1, k.x);
 	for (int l = 0; l < m->shape.n_layer; l++) {
 		block_inside(m, params, l, first);
 		k = layer_at(m, l);
 		linear_forward(m, params, k.first, spec->narrow, p->branch, k.hidden, m->shape.n_inner, m->shape.n_embd);
+		enter(m, l + 2, false); /* the next norm is part of this block's end */
 		if (l + 1 < m->shape.n_layer) {
 			struct layer next = layer_at(m, l + 1);
 			join_forward(m, params, next.first, spec->norm_1, next.x, next.norm_1, next.stats_1, k.y);
@@ -243,6 +261,7 @@ static void blocks_forward(struct model *m, const float *params, int first) {
 /* Embeds tokens; learned positions begin at row `first` of their table. */
 static void embed(struct model *m, const float *params, const int32_t *tokens, int first) {
 	const struct decoder_spec *spec = plan_of(m)->spec;
+	enter(m, 0, false);
 	const float *positions = weights_in(m, params, 0, spec->positions);
 	if (positions)
 		positions += (size_t)first * (size_t)m->shape.n_embd;
@@ -342,16 +361,24 @@ static bool is_written(const struct model *m, int i) {
 	return i >= spec->first_block && i < behind_blocks(m) && m->layout.tensors[i].cols > 1;
 }
 
-/* Zeroes all gradients that a backward pass adds to: norms, biases, embeddings. */
-static void zero_sums(struct model *m, float *grads) {
+/* Zeroes the gradients of tensors [first, end) that a backward pass adds to: norms, biases,
+ * embeddings. */
+static void zero_sums(struct model *m, float *grads, int first, int end) {
 	const struct model_layout *l = &m->layout;
-	for (int first = 0, end; first < l->n_tensors; first = end + 1) {
-		for (end = first; end < l->n_tensors && !is_written(m, end);)
-			end++;
-		size_t begin = l->tensors[first].offset, to = end < l->n_tensors ? l->tensors[end].offset : l->n_params;
-		if (end > first)
-			m->be->ops->zero(m->be, grads + begin, (to - begin) * sizeof *grads);
+	for (int to; first < end; first = to + 1) {
+		for (to = first; to < end && !is_written(m, to);)
+			to++;
+		const size_t begin = l->tensors[first].offset, at = to < l->n_tensors ? l->tensors[to].offset : l->n_params;
+		if (to > first)
+			m->be->ops->zero(m->be, grads_at(m, grads, begin), (at - begin) * sizeof *grads);
 	}
+}
+
+/* Begins the backward pass of the section of tensors [first, end). */
+static void enter_backward(struct model *m, float *grads, int section, int first, int end) {
+	enter(m, section, true);
+	if (holds_gradients(m))
+		zero_sums(m, grads, first, end);
 }
 
 void decoder_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
@@ -360,17 +387,22 @@ void decoder_backward(struct model *m, const float *params, float *grads, const 
 	struct decoder_plan *p = m->plan;
 	const struct decoder_spec *spec = p->spec;
 	int c = m->shape.n_embd, last = m->shape.n_layer - 1;
+	RV_ASSERT(mode == GRADIENT_WRITE || !holds_gradients(m));
 	p->mode = mode;
-	if (mode == GRADIENT_WRITE)
-		zero_sums(m, grads);
+	if (mode == GRADIENT_WRITE && !holds_gradients(m))
+		zero_sums(m, grads, 0, m->layout.n_tensors);
+	enter_backward(m, grads, last + 2, behind_blocks(m), m->layout.n_tensors);
+	if (holds_gradients(m))
+		zero_sums(m, grads, 0, spec->first_block);
 	classify(m, params, targets, p->dbranch, grads_in(m, grads, 0, classifier_of(m)), grad_scale, losses);
 	op->zero(m->be, p->dx, (size_t)rows_of(m) * (size_t)c * dtype_bytes(m->be->act));
 	norm_backward(m, params, grads, behind_blocks(m), spec->norm_last, layer_at(m, last).x_next, p->stats_last);
 	gradients_final(m, behind_blocks(m), m->layout.n_tensors);
 	for (int l = last; l >= 0; l--) { /* dx holds the gradient of the block's output and becomes that of its input */
+		struct layer k = layer_at(m, l);
+		enter_backward(m, grads, l + 1, k.first, k.first + spec->block_tensors);
 		if (l != last)
 			recompute(m, params, l);
-		struct layer k = layer_at(m, l);
 		mlp_backward(m, params, grads, &k);
 		attention_backward(m, params, grads, &k);
 		gradients_final(m, k.first, k.first + spec->block_tensors);

@@ -268,6 +268,24 @@ void model_backward(struct model *m, const float *params, float *grads, const in
 	m->ops->backward(m, params, grads, tokens, targets, grad_scale, losses, mode);
 }
 
+int model_section_of(const struct model_layout *l, size_t offset) {
+	const struct fragment_layers *layers = &l->layers;
+	if (offset < layers->begin)
+		return 0;
+	const size_t layer = (offset - layers->begin) / layers->layer_elems;
+	return layer < (size_t)layers->n ? 1 + (int)layer : layers->n + 1;
+}
+
+size_t model_section_begin(const struct model_layout *l, int section) {
+	const struct fragment_layers *layers = &l->layers;
+	RV_ASSERT(section >= 0 && section <= layers->n + 2);
+	if (section == 0)
+		return 0;
+	if (section == layers->n + 2)
+		return l->n_params;
+	return layers->begin + (size_t)(section - 1) * layers->layer_elems;
+}
+
 struct pass {
 	struct model *m;
 	const struct micro_batch *batch;
@@ -294,7 +312,7 @@ bool model_micro_step(struct model *m, const float *params, float *grads, const 
 		.params = params,
 		.grads = grads,
 		.first = mode == GRADIENT_WRITE,
-		.only_enqueues = !m->on_gradients,
+		.only_enqueues = !m->on_gradients && !m->holder,
 	};
 	struct pass pass = {m, &batch, losses};
 	bool waits = !m->be->ops->micro_step;

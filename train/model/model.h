@@ -82,6 +82,31 @@ struct model_arena {
 	size_t used_bytes;
 };
 
+/* A block of parameters as sections: tensors before the layers, each layer, tensors behind them. A
+ * device may have memory for some of them at a time (train/windows.h). */
+enum { MODEL_NO_SECTION = -1 };
+static inline int model_sections(const struct fragment_layers *l) {
+	return l->n + 2;
+}
+/* Returns the section that float `offset` of the block is in, and where a section begins; section
+ * model_sections() begins at the block's end. */
+int model_section_of(const struct model_layout *l, size_t offset);
+size_t model_section_begin(const struct model_layout *l, int section);
+
+/* The questions of a model whose device does not hold all sections of the weights, or of the
+ * gradients. */
+struct model_holder {
+	void *ctx;
+	/* Called before operations use a section of the forward or the backward pass, always in the
+	 * same order: 0, 1, ... forward, then back to 1. The first and the last section are used
+	 * until the pass ends, all others until the next call. The backward pass adds up the gradients
+	 * of section 0 from its beginning to its end. */
+	void (*enter)(void *ctx, int section, bool backward);
+	/* Return where float `offset` of the block is. NULL: in the block, which is whole. */
+	const float *(*weights)(void *ctx, size_t offset);
+	float *(*gradients)(void *ctx, size_t offset);
+};
+
 struct model;
 struct json_t; /* jansson */
 
@@ -140,8 +165,9 @@ struct model {
 	 * end of the block to its beginning, so that they can be sent. May be NULL. */
 	void (*on_gradients)(void *ctx, size_t begin, size_t end);
 	void *on_gradients_ctx;
-	int b, t;     /* sequences and tokens each of the last forward */
-	void *memory; /* all activations, backend memory */
+	const struct model_holder *holder; /* borrowed; NULL: params and grads are whole blocks */
+	int b, t;                          /* sequences and tokens each of the last forward */
+	void *memory;                      /* all activations, backend memory */
 	size_t memory_bytes;
 	void *plan;
 	act_t *cache; /* (n_layer, 2, context, n_kv_head * head_dim) keys, then values; NULL before model_decode_begin */

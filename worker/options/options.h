@@ -33,6 +33,7 @@ struct worker_options {
 	int recompute, moments; /* 0: chosen; else 1 + enum recompute, 1 + enum moments */
 	int offload;            /* 0: chosen; else 1 + savings.offload */
 	int stream_state;       /* 0: chosen; else 1 + savings.stream */
+	int zero;               /* 0: chosen; else 1 + enum zero */
 	int short_of_memory;    /* enum memory_short */
 	char listen[128];       /* "": the usual port, or the next free one */
 	char advertise[128];

@@ -111,6 +111,11 @@ const struct rv_option worker_options_table[] = {
 	 "With a GPU: weights in fp32 and moments in the computer's memory, where its processors make the optimizer's "
 	 "steps; 6 bytes per parameter stay on the card. auto: where memory needs it.",
 	 "Computing"},
+	{"zero", RV_OPT_CHOICE, FIELD(zero), 0, "auto", 0, 0, "auto|" ZERO_NAMES,
+	 "With several GPUs: what they divide among them. 1: moments; 2: gradients too; 3: weights too, gathered layer by "
+	 "layer for every pass. Less memory on each, more bytes between them; several micro-batches are summed in another "
+	 "order: other last bits. auto: what memory needs.",
+	 "Computing"},
 	{"stream-state", RV_OPT_CHOICE, FIELD(stream_state), 0, "auto", 0, 0, "auto|" STREAM_NAMES,
 	 "Writes its state to the disk from where it lies, without a copy in memory; training waits for the disk before it "
 	 "changes what is not written yet. auto: where memory needs it.",

@@ -33,7 +33,8 @@ static struct savings_wish wish_of(const struct worker_options *o) {
 								 .recompute = o->recompute - 1,
 								 .moments = o->moments - 1,
 								 .offload = o->offload - 1,
-								 .stream = o->stream_state - 1};
+								 .stream = o->stream_state - 1,
+								 .zero = o->zero - 1};
 }
 
 void session_choose_savings_within(const struct session *s, const struct device_choice *device,
@@ -53,7 +54,7 @@ void session_choose_savings(const struct session *s, struct trainer_config *c) {
 
 static bool is_stream_alone(const struct savings *s) {
 	return s->stream && !s->offload && s->micro_batch == 0 && s->recompute == RECOMPUTE_NONE &&
-		   s->moments == MOMENTS_FP32;
+		   s->moments == MOMENTS_FP32 && s->zero == ZERO_MOMENTS;
 }
 
 /* Logs savings that the worker chose by itself. */
@@ -67,6 +68,7 @@ static void log_savings(const struct session *s, const struct trainer_config *c,
 	chosen.moments = o->moments ? MOMENTS_FP32 : chosen.moments;
 	chosen.offload = !o->offload && chosen.offload;
 	chosen.stream = !o->stream_state && chosen.stream;
+	chosen.zero = o->zero ? ZERO_MOMENTS : chosen.zero;
 	savings_text(&chosen, text, sizeof text);
 	if (!text[0])
 		return;
@@ -79,10 +81,18 @@ static void log_savings(const struct session *s, const struct trainer_config *c,
 		return;
 	}
 	const double slower = memory_cost(&request, s->memory.n_params);
-	rv_event(s->events, RV_INFO, "savings", RV_FIELDS(rv_field_str("options", text), rv_field_double("slower", slower)),
+	const double link_bytes = memory_link_bytes(&request, s->memory.n_params);
+	char links[96] = "";
+	if (chosen.zero != ZERO_MOMENTS)
+		(void)snprintf(links, sizeof links, ", and each GPU sends and receives at most %.1f GB in it",
+					   link_bytes / 1e9);
+	rv_event(s->events, RV_INFO, "savings",
+			 RV_FIELDS(rv_field_str("options", text), rv_field_double("slower", slower),
+					   rv_field_double("link_bytes", link_bytes)),
 			 "there is too little memory to train without savings; chosen: %s. A step takes about %.0f %% longer, by a "
-			 "model; results differ in their last bits at most%s",
-			 text, slower > 0 ? 100 * slower : 0, chosen.moments == MOMENTS_INT8 ? ", and by moments of 8 bits" : "");
+			 "model%s; results differ in their last bits at most%s",
+			 text, slower > 0 ? 100 * slower : 0, links,
+			 chosen.moments == MOMENTS_INT8 ? ", and by moments of 8 bits" : "");
 }
 
 enum rv_err session_check_memory(const struct session *s, const struct trainer_config *c, struct rv_errtext *et) {

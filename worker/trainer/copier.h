@@ -16,7 +16,7 @@ struct copy_part {
 	const void *from;
 	size_t bytes;
 };
-enum { COPIER_MAX_PARTS = 64 };
+enum { COPIER_MAX_PARTS = 96 };
 
 /* Starts the thread. RV_E_NOMEM, RV_E_BUSY: no thread. */
 enum rv_err copier_new(struct copier **out, struct rv_errtext *et);

@@ -27,13 +27,8 @@ static void no_memory(struct state_copy *copy, uint64_t round, size_t bytes) {
 						(unsigned long long)round, bytes);
 }
 
-static bool is_on_a_device(struct trainer *t) {
-	struct backend *be;
-	return replica_device_theta(t->replica, &be) != NULL;
-}
-
 bool trainer_streams(struct trainer *t) {
-	return t->streams && !is_on_a_device(t);
+	return t->streams && !replica_is_on_device(t->replica);
 }
 
 static void hold(struct trainer *t, struct trainer_copy *s, enum live_part part) {
@@ -78,7 +73,7 @@ static bool take_replica(struct trainer *t, struct trainer_copy *s) {
 	if (!s->replica_bytes)
 		return false;
 	replica_copy_head(t->replica, s->replica_bytes->data);
-	if (is_on_a_device(t))
+	if (replica_is_on_device(t->replica))
 		replica_copy_vectors(t->replica, s->replica_bytes->data);
 	return true;
 }
@@ -104,7 +99,7 @@ static int parts_of(struct trainer *t, const struct trainer_copy *s, struct copy
 	const struct global_state *g = &t->global;
 	struct replica_vector list[REPLICA_MAX_VECTORS];
 	int n = 0, n_list = 0;
-	if (s->replica_bytes && !is_on_a_device(t))
+	if (s->replica_bytes && !replica_is_on_device(t->replica))
 		n_list = replica_vectors(t->replica, list);
 	for (int i = 0; i < n_list; i++)
 		parts[n++] = (struct copy_part){s->replica_bytes->data + list[i].at, list[i].from, list[i].bytes};
