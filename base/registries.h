@@ -61,6 +61,7 @@ enum merge_fact {
 	MERGE_CLIPS = 1,   /* limits contributions by outer-clip */
 	MERGE_TRIMS = 2,   /* leaves out the extremes, trim-share of the contributions on each side */
 	MERGE_CENTERS = 4, /* starts from the last mean, which the shared state then keeps */
+	MERGE_COUNTS = 8,  /* who is left out is decided by how many agree, not by their weights */
 };
 extern const struct registry_entry merge_facts[];
 extern const int merge_least[]; /* fewest contributions that the rule takes */

@@ -170,6 +170,12 @@ static enum rv_err check_merge(const struct run_config *c, struct rv_errtext *et
 					   "merge = %s with min-workers = %" PRId64 ": needs at least %d workers in each round; raise "
 					   "min-workers, or merge = clipped",
 					   merge_facts[c->merge].name, c->min_workers, merge_least[c->merge]);
+	if (c->probation > 0 && merge_facts[c->merge].facts & MERGE_COUNTS)
+		return rv_fail(et, RV_E_INVALID,
+					   "merge = %s with probation = %" PRId64
+					   ": it counts members, so newcomers that weigh little could leave the others out; probation = "
+					   "0, or merge = clipped",
+					   merge_facts[c->merge].name, c->probation);
 	const int row = rows_shortest((int)c->row_size);
 	if (row < merge_least[c->merge])
 		return rv_fail(

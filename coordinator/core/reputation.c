@@ -2,11 +2,11 @@
  *
  *   rounds     committed rounds with a contribution of the member, since it joined or since its last
  *              strike. In a run with `probation` it weighs little at first, and all after so many
- *   strike     two auditors refuted its audit, or two did not get its contribution, or found it
- *              worthless: of these two others may think better (an appeal, scores.c); or it kept
- *              its auditors away, for all of two audits (evasion.c). It is in
- *              quarantine, which is an exclusion from rosters (exclusion.c), for 8, 32, 128 rounds;
- *              the one after CORE_STRIKES_MAX bans it
+ *   strike     a majority of auditors refuted its audit (audits.c), or did not get its
+ *              contribution, or found it worthless: of these two others may think better (an
+ *              appeal, scores.c); or it kept its auditors away, for all of two audits (evasion.c).
+ *              It is in quarantine, which is an exclusion from rosters (exclusion.c), for 8, 32,
+ *              128 rounds; the one after CORE_STRIKES_MAX bans it
  *   appeal     is durable when it is over: then there is no second one. A strike that it takes back
  *              leaves the quarantine of the one before as it was
  *

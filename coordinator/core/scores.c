@@ -12,7 +12,7 @@
  *                  -> UPHELD   one does not
  *        -> WORTHY     two find the contrary. Nobody is named: a measurement is no proof
  *     -> the next auditor, if one is UNABLE, or says nothing for some rounds, or says WITHHELD; two
- *        that say WITHHELD, where nobody got it: a strike
+ *        that say WITHHELD and are more than half of those asked, where nobody got it: a strike
  *     -> two more, if one says UNREACHED
  *        -> EVADED  the window is over, nobody got it, and three say so whose links work: a strike,
  *                   if it was so in the audit before (evasion.c)
@@ -385,9 +385,9 @@ static bool agree(const struct core_score *s, uint32_t alike) {
 /* Returns how many shall measure, those included that have. None, if so many did not get it that
  * rounds decide whose fault that is. */
 static uint32_t wanted(const struct tally *t) {
-	const uint32_t away = t->unreached + t->withheld;
-	if (t->worthless > 0)
-		return AGREE + 1;
+	const uint32_t away = t->unreached + t->withheld, measured = t->worthless + t->worthy;
+	if (t->worthless > 0) /* one more where those that could not tell keep a majority from a strike */
+		return measured > AGREE && t->waiting == 0 ? measured + 1 : AGREE + 1;
 	if (away >= CORE_ENOUGH_AWAY)
 		return 0;
 	return t->unreached > 0 ? CORE_ENOUGH_AWAY - away : 1;

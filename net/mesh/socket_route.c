@@ -19,6 +19,7 @@ static bool bind_to(int fd, const struct address *to, uint16_t port) {
 	struct sockaddr_storage sa;
 	socklen_t n;
 	int on = 1;
+	errno = EADDRNOTAVAIL; /* unless a call below says another reason */
 	if (!local_address_toward(to, &own))
 		return false;
 	own.port = port;

@@ -81,6 +81,7 @@ static void test_trimming_takes_workers(void **state) {
 	} refused[] = {
 		{"merge = trimmed\n", "min-workers = 1: needs at least 3 workers"},
 		{"merge = trimmed\nmin-workers = 2\ntrim-share = 0.5\n", "needs at least 3 workers"},
+		{"merge = agreed\nprobation = 4\n", "newcomers that weigh little could leave the others out"},
 		{"merge = trimmed\nmin-workers = 9\ntrim-share = 0.6\n", "trim-share"},
 		{"merge = trimed\n", "did you mean trimmed?"},
 	};

@@ -146,10 +146,11 @@ static void name(struct sim *s, const struct core_event *ev, enum sim_adversary 
 }
 
 static void banish(struct sim *s, int host, void *arg) {
-	const int *banned = arg;
+	const int banned = *(const int *)arg;
 	(void)host;
-	if (s->workers[*banned].life != 0)
-		worker_crash(s, *banned, false);
+	free(arg);
+	if (s->workers[banned].life != 0)
+		worker_crash(s, banned, false);
 }
 
 /* A member that is convicted is banned: its process ends, and none begins again. */

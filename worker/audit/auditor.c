@@ -355,13 +355,18 @@ static void score_next(struct auditor *a) {
 	}
 }
 
+/* Training: patience begins anew, as long as the whole contribution may still come in time. */
+static void wait_on(const struct auditor *a, int64_t now_us, struct lane *l) {
+	l->until_us = now_us + a->patience_us < l->latest_us ? now_us + a->patience_us : l->latest_us;
+}
+
 /* Keeps a chunk that is proven; the last one: the contribution can be scored. */
 static void keep_chunk(struct auditor *a, int64_t now_us, struct lane *l) {
 	const struct piece p = l->pieces[0];
 	memcpy(l->next, p.at, p.chunk_bytes);
 	l->next += p.chunk_bytes;
 	l->chunk++;
-	l->until_us = now_us + a->patience_us < l->latest_us ? now_us + a->patience_us : l->latest_us;
+	wait_on(a, now_us, l);
 	if (ask_for_chunk(a, l))
 		return;
 	RV_ASSERT(l->next == (uint8_t *)l->memory + l->sent_bytes);
@@ -489,8 +494,25 @@ static void give_up_average(struct auditor *a, struct lane *l) {
 	conclude(a, l, AUDIT_UNABLE, unlinked, NULL);
 }
 
-static void give_up(struct auditor *a, struct lane *l) {
-	if (order_of(a, l)->scores)
+/* Returns the place of the oldest answer of the member that is void; -1: it owes none. */
+static int find_void(const struct auditor *a, uint32_t member) {
+	for (int i = 0; i < a->n_void; i++)
+		if (a->void_answers[i].member == member)
+			return i;
+	return -1;
+}
+
+/* An author that still owes another answer could not be asked for this one. */
+static bool is_not_asked(struct auditor *a, const struct lane *l) {
+	const struct piece *p = &l->pieces[0];
+	return p->state == PIECE_WANTED && (waits_for_another(a, l, p) || find_void(a, p->from->member) >= 0);
+}
+
+static void give_up(struct auditor *a, int64_t now_us, struct lane *l) {
+	const bool scores = order_of(a, l)->scores;
+	if (scores && now_us < l->latest_us && is_not_asked(a, l))
+		wait_on(a, now_us, l);
+	else if (scores)
 		conclude_score(a, l, is_linked(a, &l->pieces[0]) ? SCORE_WITHHELD : SCORE_UNREACHED);
 	else
 		give_up_average(a, l);
@@ -515,7 +537,7 @@ void auditor_tick(struct auditor *a, int64_t now_us) {
 		make_ready(&a->lanes[i], now_us);
 	for (int i = 0; i < LANES; i++)
 		if (a->lanes[i].at >= 0 && now_us >= a->lanes[i].until_us)
-			give_up(a, &a->lanes[i]);
+			give_up(a, now_us, &a->lanes[i]);
 	for (int i = 0; i < a->n_orders; i++)
 		if (is_wanted(a, &a->orders[i]) && lane_of(a, i) == NULL)
 			begin(a, now_us, i);
@@ -541,14 +563,6 @@ int64_t auditor_deadline_us(const struct auditor *a) {
 }
 
 /* ---- messages ---- */
-
-/* Returns the place of the oldest answer of the member that is void; -1: it owes none. */
-static int find_void(const struct auditor *a, uint32_t member) {
-	for (int i = 0; i < a->n_void; i++)
-		if (a->void_answers[i].member == member)
-			return i;
-	return -1;
-}
 
 static void drop_void(struct auditor *a, int at) {
 	a->n_void--;
@@ -607,6 +621,8 @@ static enum rv_err take_slice(struct auditor *a, int64_t now_us, struct lane *l,
 	}
 	memcpy(p->at + p->got, f->data, f->data_bytes);
 	p->got += f->data_bytes;
+	if (order_of(a, l)->scores)
+		wait_on(a, now_us, l);
 	if (p->state == PIECE_HERE)
 		take_piece(a, now_us, l, p);
 	return RV_OK;

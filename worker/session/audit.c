@@ -124,11 +124,13 @@ static enum rv_err open_donor(struct session *s, uint64_t run_tag, struct rv_err
 }
 
 /* Returns how long auditors wait for a chunk: longer than a link takes to come back behind a router
- * whose address has changed (docs/nat.md), less in runs that tolerate less silence. */
+ * whose address has changed (docs/nat.md), less in runs that tolerate less silence, but always long
+ * enough to ask again after a NONE. */
 static int64_t patience_us(const struct run_config *run) {
-	enum { SILENCES = 3, MOST_MS = 30 * 1000 };
-	const int64_t ms = SILENCES * run->silence_ms;
-	return (ms < MOST_MS ? ms : MOST_MS) * RV_US_PER_MS;
+	enum { SILENCES = 3, MOST_MS = 30 * 1000, QUESTIONS = 3 };
+	const int64_t ms = SILENCES * run->silence_ms, least_us = QUESTIONS * (int64_t)AUDITOR_AGAIN_US;
+	const int64_t us = (ms < MOST_MS ? ms : MOST_MS) * RV_US_PER_MS;
+	return us > least_us ? us : least_us;
 }
 
 enum rv_err session_open_audit(struct session *s, uint64_t run_tag, struct rv_errtext *et) {
