@@ -284,7 +284,10 @@ static void a_directory_that_was_copied_runs_once(void **state) {
 	e2e_open(&e, waiting, 2);
 	e2e_start_worker(&e, 0, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, &read_to));
+	stop_worker(&e, 0); /* a worker that runs replaces files while they are copied */
 	copy_worker_dir(&e, 0, 1);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, &read_to));
 	e2e_start_worker(&e, 1, NULL, NULL);
 	process_assert_exit(&e.workers[0], 4); /* the one that was there first; not to be started again */
 	assert_said(&e, "worker0.log", "another process runs as member 0 since 20");
