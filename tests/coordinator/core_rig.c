@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/chain.h"
-#include "net/roster_set.h"
+#include "coordinator/core/set.h"
 #include "tests/common/check.h"
 
 static struct core *new_core(const struct rig *r) {
@@ -220,7 +220,9 @@ struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase ph
 }
 
 void rig_accuse(struct report *rep, uint64_t places) {
-	rep->n_suspects = roster_set_list(&places, 1, rep->suspects, NET_MAX_ROW);
+	rep->n_suspects = 0;
+	for (int at = set_next(&places, 0, 1); at >= 0; at = set_next(&places, at + 1, 1))
+		rep->suspects[rep->n_suspects++] = (uint16_t)at;
 }
 
 void rig_send(struct rig *r, uint32_t who, const struct report *rep) {

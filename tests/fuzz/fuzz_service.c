@@ -9,7 +9,7 @@
 #include "tests/fuzz/service_world.h"
 
 #include "base/chain.h"
-#include "net/roster_set.h"
+#include "coordinator/core/set.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
@@ -149,7 +149,9 @@ static void put_candidate(uint8_t v, struct report *says) {
 
 static void put_suspects(uint8_t places, struct report *says) {
 	const uint64_t set = places;
-	says->n_suspects = roster_set_list(&set, 1, says->suspects, NET_MAX_ROW);
+	says->n_suspects = 0;
+	for (int at = set_next(&set, 0, 1); at >= 0; at = set_next(&set, at + 1, 1))
+		says->suspects[says->n_suspects++] = (uint16_t)at;
 }
 
 /* Something that the member says from now on. */
