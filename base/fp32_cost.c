@@ -9,7 +9,7 @@
 /* Operations per second, in units of 10^12. Products in fp32: three quarters of the 67 in NVIDIA's
  * data sheet for no tensor cores; attention in fp32, whose kernel gives a row to a warp: an
  * estimate for GPT-2 124M, 16 x 1024 tokens; both in bf16: 37 % of the data sheet's 989, as
- * expected of the same model (shared/cuda-review.md, S6, section 2). */
+ * expected of the same model. Estimates, not measurements (docs/cuda.md). */
 #define PRODUCTS_FP32  50.0
 #define ATTENTION_FP32 1.1
 #define ALL_BF16       366.0

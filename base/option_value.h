@@ -9,8 +9,6 @@
 enum { RV_OPTION_TEXT_BYTES = 4096 };
 enum { RV_OPTIONS_MAX = 128, RV_OPTIONS_OTHERS_MAX = 8 };
 
-/* Returns the number of entries; at most RV_OPTIONS_MAX (asserted). */
-int rv_options_count(const struct rv_option *table);
 /* Returns the index of `name`, or -1 with an error text that suggests the nearest name. `prefix`
  * ("--" or "") precedes options where this one was found; `others` (NULL-terminated, or NULL) are
  * allowed there too. */

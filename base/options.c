@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-int rv_options_count(const struct rv_option *table) {
+/* Returns the number of entries; at most RV_OPTIONS_MAX (asserted). */
+static int rv_options_count(const struct rv_option *table) {
 	int n = 0;
 	while (table[n].name)
 		n++;

@@ -18,7 +18,8 @@ float block_scale(float absmax, float code_max, float scale_max) {
 	return scale < scale_max ? scale : scale_max;
 }
 
-bool block_scale_valid(float scale, float scale_max) {
+/* Returns true if block_scale could have returned `scale` and it is not 0; false for NaN. */
+static bool block_scale_valid(float scale, float scale_max) {
 	const bool in_range = scale >= SCALE_MIN && scale <= scale_max;
 	return in_range && (float_bits(scale) & ~SCALE_KEPT_BITS) == 0;
 }

@@ -56,8 +56,6 @@ enum rv_err block_decode_add(const struct codec *self, const uint8_t *in, size_t
 /* Returns the scale for `absmax`, which is finite: absmax / code_max, its significand rounded to 17
  * bits (nearest, ties away from zero), at most scale_max; 0 if absmax < code_max * 2^-126. */
 float block_scale(float absmax, float code_max, float scale_max);
-/* Returns true if block_scale could have returned `scale` and it is not 0; false for NaN. */
-bool block_scale_valid(float scale, float scale_max);
 /* Returns RV_E_RANGE; the text names the first value that is not finite of x (n values, from
  * `offset` of the chunk on). */
 enum rv_err block_not_finite(const struct codec *self, const float *x, size_t n, size_t offset, struct rv_errtext *et);

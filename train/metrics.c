@@ -144,7 +144,8 @@ enum rv_err metrics_tokens_at(const char *path, uint64_t round, uint64_t *tokens
 	return e;
 }
 
-uint64_t metrics_exchange_bytes(uint64_t sent_bytes, uint64_t mean_bytes, uint32_t k) {
+/* Returns what one of k workers in one row sends: (k-1)/k (sent + mean), rounded up. */
+static uint64_t one_row_bytes(uint64_t sent_bytes, uint64_t mean_bytes, uint32_t k) {
 	return k < 2 ? 0 : ((sent_bytes + mean_bytes) * (k - 1) + k - 1) / k;
 }
 
@@ -152,12 +153,12 @@ uint64_t metrics_exchange_bytes(uint64_t sent_bytes, uint64_t mean_bytes, uint32
  * vectors of partial sums and means go through the columns. */
 uint64_t metrics_rows_bytes(uint64_t sent_bytes, uint64_t mean_bytes, uint64_t sum_bytes, uint32_t k, uint32_t n_rows) {
 	if (n_rows <= 1 || k < n_rows)
-		return metrics_exchange_bytes(sent_bytes, mean_bytes, k);
+		return one_row_bytes(sent_bytes, mean_bytes, k);
 	const uint64_t in_rows = (sent_bytes + mean_bytes) * (k - n_rows);
 	const uint64_t in_columns = (sum_bytes + mean_bytes) * (n_rows - 1);
 	return (in_rows + in_columns + k - 1) / k;
 }
 
 uint64_t metrics_allreduce_bytes(uint64_t payload_bytes, uint32_t k) {
-	return metrics_exchange_bytes(payload_bytes, payload_bytes, k);
+	return one_row_bytes(payload_bytes, payload_bytes, k);
 }

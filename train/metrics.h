@@ -130,10 +130,9 @@ enum rv_err metrics_each(const char *path, void (*visit)(void *ctx, const struct
 /* Returns the bytes that one of k workers sends to average a payload by a ring, or by direct
  * reduce-scatter and all-gather: 2 (k-1)/k payload, rounded up; 0 for one worker. */
 uint64_t metrics_allreduce_bytes(uint64_t payload_bytes, uint32_t k);
-/* Returns the same for different encodings of contribution and mean: (k-1)/k (sent + mean). */
-uint64_t metrics_exchange_bytes(uint64_t sent_bytes, uint64_t mean_bytes, uint32_t k);
-/* Returns the same, on average over the k workers, if they are laid out in n_rows rows whose
- * partial sums have sum_bytes (net/reduce/grid.h); rounded up. n_rows 1: as above. */
+/* Returns the same for a contribution of sent_bytes and a mean of mean_bytes: (k-1)/k (sent + mean)
+ * in one row. In more rows, which exchange partial sums of sum_bytes (net/reduce/grid.h): the
+ * average over the k workers. Rounded up. */
 uint64_t metrics_rows_bytes(uint64_t sent_bytes, uint64_t mean_bytes, uint64_t sum_bytes, uint32_t k, uint32_t n_rows);
 
 #endif

@@ -14,7 +14,10 @@ double robust_median(const double *values, int n) {
 	return n == 0 ? 0 : rv_nth(values, n, (n - 1) / 2) / 2 + rv_nth(values, n, n / 2) / 2;
 }
 
-double robust_width(const double *values, int n, double least) {
+/* Returns how far from the median a value may be: five standard deviations, estimated by the median
+ * of all distances (x 1.4826, which makes it that of a normal distribution), and at least
+ * `least`. */
+static double robust_width(const double *values, int n, double least) {
 	double distance[ROBUST_MAX], median = robust_median(values, n);
 	for (int i = 0; i < n; i++)
 		distance[i] = fabs(values[i] - median);

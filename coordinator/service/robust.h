@@ -12,10 +12,6 @@ enum {
 
 /* Returns the median; with an even number the mean of the middle two; 0 for n = 0. */
 double robust_median(const double *values, int n);
-/* Returns how far from the median a value may be: five standard deviations, estimated by the median
- * of all distances (x 1.4826, which makes it that of a normal distribution), and at least
- * `least`. */
-double robust_width(const double *values, int n, double least);
 /* Returns true if values[i] is further from the median than that. False with fewer than
  * ROBUST_LEAST values. */
 bool robust_is_far(const double *values, int n, int i, double least);

@@ -32,7 +32,9 @@ void cuda_use(const struct cuda_backend *cu) {
 	cuda_check(cudaSetDevice(cu->device), "cudaSetDevice");
 }
 
-cudaError_t cuda_wait_asleep(void) {
+/* Makes threads that wait for the current device sleep instead of spin, whatever they wait for but
+ * an event: those have flags of their own, as EVENT_TO_WAIT_FOR. A person uses the processors. */
+static cudaError_t cuda_wait_asleep(void) {
 	return cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync);
 }
 

@@ -81,9 +81,6 @@ struct cuda_backend {
  * on another. */
 void cuda_use(const struct cuda_backend *cu);
 
-/* Makes threads that wait for the current device sleep instead of spin, whatever they wait for but
- * an event: those have flags of their own, as EVENT_TO_WAIT_FOR. A person uses the processors. */
-cudaError_t cuda_wait_asleep(void);
 /* Flags of an event for which the host waits. */
 #define EVENT_TO_WAIT_FOR (cudaEventDisableTiming | cudaEventBlockingSync)
 

@@ -16,11 +16,6 @@ extern const struct backend_ops ref_ops;
 /* Returns n doubles, contents unspecified, valid until the next call. */
 double *ref_scratch(struct backend *be, size_t n);
 
-/* Return 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks & Gimpel 2016, section 2), and
- * its derivative. */
-double ref_gelu(double x);
-double ref_gelu_grad(double x);
-
 /* Computes one query over the keys and values 0..last, `ld` floats apart: out (hd) = softmax(q . k
  * / sqrt(hd)) v. p: room for last + 1 probabilities. Returns the log-sum-exp of the scores. */
 double ref_attend(float *out, double *p, const float *q, const float *k, const float *v, size_t ld, int last, int hd);

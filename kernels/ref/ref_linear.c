@@ -6,11 +6,12 @@
 
 static const double sqrt_2_over_pi = 0.79788456080286535588, cubic = 0.044715;
 
-double ref_gelu(double x) {
+/* Return 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks & Gimpel 2016, section 2), and
+ * its derivative. */
+static double ref_gelu(double x) {
 	return 0.5 * x * (1 + tanh(sqrt_2_over_pi * (x + cubic * x * x * x)));
 }
-
-double ref_gelu_grad(double x) {
+static double ref_gelu_grad(double x) {
 	double t = tanh(sqrt_2_over_pi * (x + cubic * x * x * x));
 	double du = sqrt_2_over_pi * (1 + 3 * cubic * x * x);
 	return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * du;

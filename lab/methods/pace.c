@@ -20,7 +20,8 @@ static double fastest(const struct lab_config *c) {
 	return most;
 }
 
-uint64_t pace_local_steps(const struct lab_config *c, int worker) {
+/* Returns H_i. */
+static uint64_t pace_local_steps(const struct lab_config *c, int worker) {
 	double h = (double)c->run.steps_per_round, own = h;
 	if (c->dylu)
 		own = h * speed_of(c, worker) / fastest(c);

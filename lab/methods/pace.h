@@ -28,8 +28,6 @@ struct pace_round {
 /* Computes the round's pace. kept_steps (c->workers): inner steps of each worker's unfinished
  * contribution, from rounds that it missed. */
 void pace_of_round(const struct lab_config *c, const uint64_t *kept_steps, struct pace_round *out);
-/* Returns H_i. */
-uint64_t pace_local_steps(const struct lab_config *c, int worker);
 
 /* Parses "1:1:0.5" or "1,1,0.5": worker i has the value i modulo how many there are; "": all 1.
  * RV_E_INVALID; RV_E_RANGE: a value outside of [0.001, 1000], or more than LAB_MAX_WORKERS

@@ -47,8 +47,6 @@ enum rv_err card_largest(const struct card_room *room, int64_t sequences, struct
 						 struct rv_errtext *et);
 
 enum { CARD_ROOM_TEXT_BYTES = 24 };
-/* Writes "8 x 24 GB". */
-void card_room_text(const struct card_room *room, char out[CARD_ROOM_TEXT_BYTES]);
 /* Print a line of the table of rooms, and of the table of a model's savings; `first`: its head
  * before it. JSON: one object a line. RV_E_NOMEM, RV_E_IO. */
 enum rv_err card_print_room(const struct card_room *room, const struct card_answer *a, bool first, bool json,

@@ -9,7 +9,8 @@
 
 #define GB_OF(bytes) ((double)(bytes) / 1e9)
 
-void card_room_text(const struct card_room *room, char out[CARD_ROOM_TEXT_BYTES]) {
+/* Writes "8 x 24 GB". */
+static void card_room_text(const struct card_room *room, char out[CARD_ROOM_TEXT_BYTES]) {
 	if (room->cards == 1)
 		(void)snprintf(out, CARD_ROOM_TEXT_BYTES, "%.4g GB", GB_OF(room->card_bytes));
 	else

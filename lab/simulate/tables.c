@@ -52,7 +52,7 @@ double table_grid(int i) {
 	return pow(10, -1 + 4.0 * i / (TABLE_GRID_POINTS - 1));
 }
 
-struct simulate_run table_run(const struct published_table *t, int row, int model) {
+static struct simulate_run table_run(const struct published_table *t, int row, int model) {
 	const struct table_row *r = &t->rows[row];
 	const struct table_model *m = &t->models[model];
 	int fragments = (m->layers + 2) / 3, rounds = r->method == SIMULATE_STREAMING ? fragments : 1;

@@ -56,7 +56,6 @@ struct table_count {
 
 /* Returns grid point i, in Gbit/s. */
 double table_grid(int i);
-struct simulate_run table_run(const struct published_table *t, int row, int model);
 /* Compares the cells of one row and model, and adds their count to `count`. */
 void table_compare(const struct published_table *t, int row, int model, struct table_cell out[TABLE_UTILISATIONS],
 				   struct table_count *count);

@@ -34,7 +34,8 @@ enum {
 
 /* ---- files ---- */
 
-enum rv_err sweep_write_summary(const struct sweep *s, struct rv_errtext *et) {
+/* Writes summary.csv, atomically. RV_E_FULL, RV_E_IO. */
+static enum rv_err sweep_write_summary(const struct sweep *s, struct rv_errtext *et) {
 	char path[PATH_BYTES], *text = NULL;
 	size_t n = 0;
 	FILE *f = open_memstream(&text, &n);

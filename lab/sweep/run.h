@@ -29,8 +29,6 @@ void sweep_release(struct sweep *s);
  * command continues. RV_E_IO and others: some cells failed, the rest are done; the text names the
  * first and its log. */
 enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et);
-/* Writes summary.csv, atomically. RV_E_FULL, RV_E_IO. */
-enum rv_err sweep_write_summary(const struct sweep *s, struct rv_errtext *et);
 /* Prints one shell command a line for each incomplete cell (print.c), which works in any directory.
  * RV_E_RANGE: a path is too long. */
 enum rv_err sweep_print_commands(const struct sweep *s, FILE *out, struct rv_errtext *et);

@@ -202,7 +202,8 @@ void peers_count(struct peers *p, struct link *l) {
 	l->traffic = (struct peers_traffic){0};
 }
 
-void peers_route_ended(struct peers *p, const struct link *l) {
+/* Reports to the owner that a link by one of its routes, or the attempt at it, is over. */
+static void peers_route_ended(struct peers *p, const struct link *l) {
 	if (p->cfg.owner.on_route_end == NULL || l->member == NET_NO_MEMBER || l->inbound || l->path == PATH_DIALED)
 		return;
 	int64_t lived_us = l->was_open ? p->now_us - l->opened_us : -1;

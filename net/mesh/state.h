@@ -124,9 +124,6 @@ void peers_tune(struct peers *p, int fd);
 /* Moves the bytes and frames that `l` has counted to the mesh's totals. */
 void peers_count(struct peers *p, struct link *l);
 
-/* Tells the owner that a link by a route of its, or the attempt, is over. */
-void peers_route_ended(struct peers *p, const struct link *l);
-
 /* io.c */
 void peers_accept(struct peers *p);
 void peers_service(struct peers *p, struct link *l, short revents);

@@ -140,7 +140,8 @@ void grid_column_begin(struct grid *g, int j, const struct document *d, const st
 		k->core = new_core(g, j, &ro, now_us);
 }
 
-struct grid_column *grid_column_of(struct grid *g, uint32_t chunk) {
+/* Returns the own column of a chunk. */
+static struct grid_column *grid_column_of(struct grid *g, uint32_t chunk) {
 	for (int j = 0; j < g->n_columns; j++) {
 		struct grid_column *k = &g->columns[j];
 		if (k->core && chunk - k->first < k->count)

@@ -42,8 +42,6 @@ struct grid {
 
 /* Begins the attempt `d` in its own column `j`, whose section is `s`. */
 void grid_column_begin(struct grid *g, int j, const struct document *d, const struct section *s, int64_t now_us);
-/* Returns the own column of a chunk. */
-struct grid_column *grid_column_of(struct grid *g, uint32_t chunk);
 /* Passes partial sums that the row has made on to the columns, and means that the columns have made
  * to the row. To be called after every event. */
 void grid_pump(struct grid *g, int64_t now_us);

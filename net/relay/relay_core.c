@@ -62,7 +62,8 @@ void relay_settle(struct relay_core *r, int connection, enum relay_state state) 
 	r->strangers--;
 }
 
-void relay_forget(struct relay_core *r, int connection) {
+/* Forgets a connection, and its link with it; relay_close() also closes it. */
+static void relay_forget(struct relay_core *r, int connection) {
 	struct relay_connection *k = connection_of(r, connection);
 	struct relay_connection was = *k;
 	*k = (struct relay_connection){0};

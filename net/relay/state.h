@@ -96,8 +96,6 @@ struct relay_core {
 /* Adds an action. */
 void relay_act(struct relay_core *r, const struct relay_action *a);
 void relay_send(struct relay_core *r, int connection, const struct relay_frame *m);
-/* Forgets a connection, and its link with it; relay_close() also closes it. */
-void relay_forget(struct relay_core *r, int connection);
 void relay_close(struct relay_core *r, int connection);
 /* Makes a stranger something else. */
 void relay_settle(struct relay_core *r, int connection, enum relay_state state);

@@ -66,9 +66,6 @@ uint32_t station_rtt_us(const struct connection *c);
 
 /* Joins two plain connections; false: no memory, and nothing has changed. */
 bool splice_begin(struct connection *a, struct connection *b);
-/* Callbacks of libevent for an end of a link. */
-void splice_readable(evutil_socket_t fd, short what, void *connection);
-void splice_writable(evutil_socket_t fd, short what, void *connection);
 /* Reads on where the rate or a budget had stopped it. */
 void splice_resume(struct connection *c);
 

@@ -72,7 +72,8 @@ static bool count(struct connection *c, size_t n) {
 	return s->connections[number] == c;
 }
 
-void splice_readable(evutil_socket_t fd, short what, void *connection) {
+/* Callbacks of libevent for an end of a link. */
+static void splice_readable(evutil_socket_t fd, short what, void *connection) {
 	(void)what;
 	struct connection *c = connection;
 	struct flow *f = &c->flow;
@@ -97,7 +98,7 @@ void splice_readable(evutil_socket_t fd, short what, void *connection) {
 		advance(c);
 }
 
-void splice_writable(evutil_socket_t fd, short what, void *connection) {
+static void splice_writable(evutil_socket_t fd, short what, void *connection) {
 	(void)fd, (void)what;
 	struct connection *c = connection;
 	advance(c->other);

@@ -48,7 +48,9 @@ double memory_link_bytes(const struct memory_request *q, size_t n_params) {
 	return 4 * (double)n_params * others * (sums + copies);
 }
 
-double memory_step_seconds(const struct memory_request *q, size_t n_params) {
+/* Returns the seconds of one step over q->run's sequences of a model of `n_params`, on one device,
+ * with q->savings. */
+static double memory_step_seconds(const struct memory_request *q, size_t n_params) {
 	const bool is_gpu = strcmp(q->device->backend, "cuda") == 0;
 	const struct speed *s = is_gpu ? &gpu : &processor;
 	const uint64_t sequences = savings_step_sequences(q->run) / (uint64_t)q->device->n;

@@ -63,7 +63,8 @@ static enum rv_err check_run(struct session *s, struct rv_errtext *et) {
 
 /* ---- taking them over ---- */
 
-enum rv_err session_apply_line(struct session *s, struct rv_errtext *et) {
+/* Applies the caps of the line. The session is up. The faults of peers_set_caps. */
+static enum rv_err session_apply_line(struct session *s, struct rv_errtext *et) {
 	const struct worker_options *o = s->opt;
 	const int64_t now_us = rv_clock_monotonic_us();
 	s->donate_cap = rate_of(o->max_donate, now_us);

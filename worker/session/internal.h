@@ -58,14 +58,14 @@ struct session_sums {
 	uint32_t participants, rows;                  /* of the latest roster */
 	uint64_t weights, own_weight;                 /* their sum; 0: this worker is not in the roster */
 	uint64_t own_tokens;                          /* of this worker's latest contribution */
-	uint64_t given_rounds,
-		given_tokens;      /* contributions to committed rounds, and their tokens, since the first start */
-	uint64_t round_tokens; /* of all contributions to the latest round with this worker; 0: none yet */
-	double eval_loss;      /* after eval_round, the last; NaN: not measured */
+	uint64_t given_rounds, given_tokens; /* contributions to committed rounds, their tokens, since the first start */
+	uint64_t round_tokens;               /* of all contributions to the latest round with this worker; 0: none yet */
+	double eval_loss;                    /* after eval_round, the last; NaN: not measured */
 	uint64_t eval_round;
 };
 
-/* Whether the last round's work was of use, which its person asks first, and why not. */
+/* Whether the last round counted this worker's contribution, and if not why: its person's first
+ * question. */
 struct session_history {
 	uint64_t measured_round; /* the latest held-out loss that this process measured; 0: none */
 	double measured;
@@ -441,8 +441,6 @@ struct json_t *session_allowed_json(const struct session *s);
  * RV_E_INVALID, RV_E_RANGE; RV_E_NOMEM, RV_E_FULL: the run needs more; nothing has changed then. */
 enum rv_err session_set_options(struct session *s, const struct json_t *options, char *text, size_t cap,
 								struct rv_errtext *et);
-/* Applies the caps of the line. The session is up. The faults of peers_set_caps. */
-enum rv_err session_apply_line(struct session *s, struct rv_errtext *et);
 
 /* ---- inputs.c ---- */
 

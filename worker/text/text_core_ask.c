@@ -13,7 +13,8 @@ enum {
 	LONGEST_US = 1000 * 1000000               /* limit of an estimate */
 };
 
-bool text_is_usable(const struct text_core *c, const struct text_wanted *f, int source) {
+/* Returns true if the source is here, not paused, and may hold `f`; NULL: whatever the file. */
+static bool text_is_usable(const struct text_core *c, const struct text_wanted *f, int source) {
 	const struct text_source *s = &c->sources[source];
 	return s->here && s->paused_until_us <= c->now_us &&
 		   (!f || (f->lacks_until_us[source] <= c->now_us && text_may_hold(c, f, source)));

@@ -97,9 +97,8 @@ void text_ask_anew(struct text_core *c, struct text_wanted *f);
 void text_leave_source(struct text_core *c, int source);
 
 /* ---- text_core_ask.c ---- */
-/* Both for a file, or (NULL) whatever the file. */
-bool text_is_usable(const struct text_core *c, const struct text_wanted *f, int source);
-/* Returns true if another usable source is so much faster that this one only delays. */
+/* Returns true if another source of `f` (NULL: of any file) is so much faster that this one only
+ * delays. */
 bool text_is_slow(const struct text_core *c, const struct text_wanted *f, int source);
 
 #endif

@@ -94,7 +94,7 @@ static void on_whole(void *ctx, uint32_t id) {
 		text_core_whole(t->core, source);
 }
 
-void text_take_failure(struct text *t, uint32_t id, enum text_failure why, int64_t retry_us, const char *text) {
+static void text_take_failure(struct text *t, uint32_t id, enum text_failure why, int64_t retry_us, const char *text) {
 	const int source = source_of(t, id);
 	if (source < 0)
 		return;

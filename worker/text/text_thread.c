@@ -43,7 +43,7 @@ bool text_notice(struct text *t, char out[static TEXT_NOTICE_BYTES]) {
 	return is_there;
 }
 
-void text_wake(struct text *t) {
+static void text_wake(struct text *t) {
 	(void)pthread_mutex_lock(&t->lock);
 	t->dirty = true;
 	(void)pthread_mutex_unlock(&t->lock);

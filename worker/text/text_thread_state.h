@@ -74,7 +74,6 @@ struct text {
 
 /* ---- text_thread.c: any thread ---- */
 void text_say(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void text_wake(struct text *t);
 /* Waits for a file until it is there, at most until `cfg` (while opening) or text_set_stops() says
  * stop. */
 enum rv_err text_wait(struct text *t, const struct text_file *f, const struct text_config *cfg, struct rv_errtext *et);
@@ -93,7 +92,6 @@ struct text_http_owner text_http_owner(struct text *t);
 void text_forget_ask(struct text *t, uint32_t ask);
 /* Take a whole range of a request, and the end of one without an answer. */
 void text_take_range(struct text *t, uint32_t ask, const uint8_t *bytes, size_t n);
-void text_take_failure(struct text *t, uint32_t ask, enum text_failure why, int64_t retry_us, const char *text);
 /* Starts what the core wants, and ends what it no longer does. */
 void text_request_all(struct text *t, int64_t now_us);
 /* Moves the requests on, for at most timeout_ms. */

@@ -16,7 +16,9 @@ static struct {
 	bool loaded[DRIVER_DEVICES_MAX];
 } code = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-const struct code_image *code_image_for(const struct code_image *images, int capability) {
+/* Chooses the image for a card: machine code of its major version and at most its minor one, the
+ * newest; else PTX that is not newer. NULL: none. */
+static const struct code_image *code_image_for(const struct code_image *images, int capability) {
 	const struct code_image *best = NULL;
 	for (const struct code_image *i = images; i->bytes; i++) {
 		bool same_major = i->capability / 10 == capability / 10;

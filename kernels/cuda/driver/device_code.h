@@ -3,7 +3,7 @@
  *
  * A unit is one .cu file. Its kernels have the names that C++ has for them, such as
  * `norm_forward_kernel<access<float, 4> >`, under which the host's code asks for them
- * (host_pass.h), and those that the machine code has. */
+ * (host_pass.cuh), and those that the machine code has. */
 #ifndef RV_CUDA_DRIVER_DEVICE_CODE_H
 #define RV_CUDA_DRIVER_DEVICE_CODE_H
 
@@ -31,10 +31,6 @@ struct code_unit {
 /* All units, up to NULL: made by compile.py. */
 extern const struct code_unit *const code_units[];
 enum { CODE_UNITS_MAX = 32 };
-
-/* Chooses the image for a card: machine code of its major version and at most its minor one, the
- * newest; else PTX that is not newer. NULL: none. */
-const struct code_image *code_image_for(const struct code_image *images, int capability);
 
 /* Loads all units on a device: before its first launch. A second call does nothing.
  * RV_E_UNSUPPORTED: no image for this card, or the driver refuses one. Any thread. */

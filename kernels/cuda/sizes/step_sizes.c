@@ -106,7 +106,7 @@ size_t cuda_micro_bytes(size_t n, size_t losses) {
 	return (CUDA_INPUTS + 1) * cuda_input_words(n) * sizeof(int32_t) + n * sizeof(float) + losses * sizeof(float);
 }
 
-size_t cuda_micro_pinned_bytes(size_t n, size_t losses) {
+static size_t cuda_micro_pinned_bytes(size_t n, size_t losses) {
 	return CUDA_INPUTS * cuda_input_words(n) * sizeof(int32_t) + cuda_fetched_bytes(losses);
 }
 

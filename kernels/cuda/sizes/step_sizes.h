@@ -47,7 +47,6 @@ size_t cuda_fetched_bytes(size_t losses);
 /* Return the bytes of device memory, and of pinned memory, of micro-batches of n tokens with
  * `losses` tokens in all of them. */
 size_t cuda_micro_bytes(size_t n, size_t losses);
-size_t cuda_micro_pinned_bytes(size_t n, size_t losses);
 
 /* Return the bytes of single buffers: partial sums of norms, bias gradients and the gradient's
  * norm; a float for each row, of losses or attention; tokens with their order, or the optimizer's
