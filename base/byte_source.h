@@ -1,5 +1,5 @@
-/* byte_source.h: bytes that are read in pieces, from memory or from a file: what reads them need
- * not have all of them in memory. */
+/* byte_source.h: a source of bytes that a reader takes in pieces, from memory or from a file, so
+ * that it never needs all of them in memory. */
 #ifndef RV_BASE_BYTE_SOURCE_H
 #define RV_BASE_BYTE_SOURCE_H
 
@@ -11,7 +11,7 @@
 
 struct byte_source {
 	void *ctx;
-	/* Copies n bytes at `at` to `out`; the reader knows how many there are. RV_E_IO,
+	/* Copies n bytes at offset `at` to `out`; the caller knows how many there are. RV_E_IO,
 	 * RV_E_CORRUPT. */
 	enum rv_err (*read)(void *ctx, uint64_t at, void *out, size_t n, struct rv_errtext *et);
 };

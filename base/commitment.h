@@ -1,4 +1,4 @@
-/* commitment.h: what a member says of its contribution before it sees another one's: the root of a
+/* commitment.h: binds a member to its contribution before it sees another one's: the root of a
  * Merkle tree (merkle.h) over its encoded chunks, for each codec by which it may be sent. */
 #ifndef RV_BASE_COMMITMENT_H
 #define RV_BASE_COMMITMENT_H
@@ -17,7 +17,7 @@ struct commitment {
 	struct commitment_root roots[COMMITMENT_MAX];
 };
 
-/* Return the root for a codec; NULL: there is none. */
+/* Returns the root for a codec, borrowed; NULL: there is none. */
 const struct rv_hash *commitment_find(const struct commitment *c, uint8_t codec);
 bool commitment_equal(const struct commitment *a, const struct commitment *b);
 

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-/* A job, embedded in the caller's own struct (RV_CONTAINER_OF leads back to it). */
+/* A job, embedded in the caller's own struct (JOB_OWNER leads back to it). */
 struct job {
 	void (*run)(struct job *j);  /* on the job thread */
 	void (*done)(struct job *j); /* on the poster's thread, in jobs_reap(); may free the job or post

@@ -1,4 +1,4 @@
-/* order.h: the value at a place of a few values in ascending order: medians, and who is last. No
+/* order.h: order statistics: the k-th smallest of a few values, as for medians and quartiles. No
  * memory, no state. */
 #ifndef RV_BASE_ORDER_H
 #define RV_BASE_ORDER_H

@@ -28,7 +28,7 @@ int os_socket_open(int family, int type);
 int os_socket_accept(int listener, struct sockaddr_storage *from);
 /* Sends as send(2) does, without SIGPIPE, also on a blocking socket only what it takes at once. */
 ssize_t os_socket_send(int fd, const void *bytes, size_t n);
-/* Asks the other end of a silent connection after `idle_s`, then every `interval_s`; `probes`
+/* Probes the other end of a silent connection after `idle_s`, then every `interval_s`; `probes`
  * without an answer end it. */
 void os_socket_keep_alive(int fd, int idle_s, int interval_s, int probes);
 /* Ends a connection whose bytes nobody acknowledged for `ms` (RFC 5482). */

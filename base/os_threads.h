@@ -8,10 +8,10 @@
 
 /* Initialises a condition for os_cond_wait_until; pthread_cond_destroy ends it. */
 void os_cond_init(pthread_cond_t *c);
-/* Waits, as pthread_cond_wait with its sudden returns, until `deadline_us` at the latest. Returns
+/* Waits as pthread_cond_wait does, spurious wakeups included, but not past `deadline_us`. Returns
  * false at the deadline. */
 bool os_cond_wait_until(pthread_cond_t *c, pthread_mutex_t *held, int64_t deadline_us);
-/* Joins a thread that ends until `deadline_us`. Returns false if it has not: it can be joined
+/* Joins a thread if it ends by `deadline_us`. Returns false if it has not: it can be joined
  * later, or detached. */
 bool os_thread_join_until(pthread_t thread, int64_t deadline_us);
 /* Names the calling thread for debuggers and `top -H`: at most 15 characters. */

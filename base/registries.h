@@ -17,7 +17,7 @@ enum codec_choice {
 #undef CODEC
 };
 enum codec_fact {
-	CODEC_ROUNDS = 1, /* values */
+	CODEC_ROUNDS = 1, /* decoded values differ from those encoded */
 	CODEC_SPARSE = 2, /* most values become 0 */
 };
 extern const struct registry_entry codec_facts[];
@@ -61,7 +61,7 @@ enum merge_fact {
 	MERGE_CLIPS = 1,   /* limits contributions by outer-clip */
 	MERGE_TRIMS = 2,   /* leaves out the extremes, trim-share of the contributions on each side */
 	MERGE_CENTERS = 4, /* starts from the last mean, which the shared state then keeps */
-	MERGE_COUNTS = 8,  /* who is left out is decided by how many agree, not by their weights */
+	MERGE_COUNTS = 8,  /* the number of members that agree decides who is left out, not their weights */
 };
 extern const struct registry_entry merge_facts[];
 extern const int merge_least[]; /* fewest contributions that the rule takes */

@@ -20,10 +20,10 @@ extern const struct rv_option run_about_options[];
 /* Checks that every text is one line that can be read back from a configuration file. RV_E_INVALID
  * names the option. */
 enum rv_err run_about_check(const struct run_about *a, struct rv_errtext *et);
-/* Writes the lines, those of texts that are given only. */
+/* Writes a line for each text that is not "". */
 void run_about_print(const struct run_about *a, char out[RUN_ABOUT_BYTES]);
 /* Reads them from the beginning of a text that a coordinator sent; what is missing is "". Texts
- * lose control characters. Lines that are not known are skipped: of a newer coordinator. */
+ * lose control characters. Unknown lines, of a newer coordinator, are skipped. */
 void run_about_read(const char *text, struct run_about *out);
 /* Returns where the configuration itself begins: behind those lines. */
 const char *run_about_skip(const char *text);

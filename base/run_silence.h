@@ -7,7 +7,7 @@
 
 /* Limits in milliseconds. */
 struct run_silence {
-	int64_t silent;      /* without anything from a peer it is suspected; from a member, not waited for */
+	int64_t silent;      /* a peer that sends nothing for this long is suspected; rounds stop waiting for it */
 	int64_t report;      /* a worker reports to the coordinator at least this often */
 	int64_t ping;        /* a peer that has sent nothing for this long sends a PING */
 	int64_t withheld;    /* a peer that answers, owes data and delivers none for this long is suspected */

@@ -2,8 +2,8 @@
  * (slow-members). One set of functions for the coordinator and the lab.
  *
  * Each of n participants sends and receives 2 (n - 1) / n payloads; one that owns nothing sends and
- * receives one payload at least. An exchange has the *deadline* slow-deadline-ms, or what it takes
- * over lines as the median, at least 3/2 payloads.
+ * receives one payload at least. The *deadline* of an exchange is slow-deadline-ms; if that is 0,
+ * the time that it takes over lines of the median rate, at least that of 3/2 payloads.
  *
  * skip     A member whose line needs T for one payload, more than the deadline D, takes part in
  *          every k-th round, k = ceil(T / D), at most SLOW_LINES_MOST: so its turns cost the others
@@ -17,12 +17,12 @@
  * Each member receives a whole mean. So for the latter two D is at least what that takes over its
  * downlink: to send less would make nothing faster.
  *
- * A meter shows what a line carried, second best of five rounds, not what it can. While a member
- * sends all, no mean comes sooner than its own contribution is there, so that its downlink seems
- * as slow as its uplink; while it sends little, its uplink may show little. So in two of 16 rounds,
- * and in the first SLOW_LINES_FIRST, a member that would send all for its downlink's sake sends
- * less all the same; and in two of 16 one that sends less sends more, by the codec before, or by
- * half as large a k.
+ * A meter shows what a line carried (the second best of five rounds), not what it could. While a
+ * member sends all, no mean arrives before its own contribution has, so its downlink seems as slow
+ * as its uplink; while it sends little, its uplink may show little. So in two of 16 rounds, and in
+ * the first SLOW_LINES_FIRST, a member that would send all for its downlink's sake sends less all
+ * the same; and in two of 16 a member that sends less sends more: by the codec before, or with half
+ * the k.
  *
  * While a slow line takes part in every round, the others show no more than two or three times its
  * rate, whatever they carry: the exchange gives them no more to do. That is above the deadline; in

@@ -3,10 +3,10 @@
  * Asynchronous HTTPS (libcurl multi) to the coordinator of one run: TLS 1.3 only, the server's key
  * must serve the run (net/serving_cert.h), our identity as client certificate. Names and dates in
  * certificates, proxies, .netrc and the environment play no part. A request ends with exactly one
- * callback; the caller retries (every request of the control plane may be repeated). One thread
- * owns the client;
- * other threads may call only http_client_wakeup. The process must ignore SIGPIPE (base/signals.h
- * does): OpenSSL writes to sockets that may be gone. */
+ * callback; the caller retries (every request of the control plane may be repeated).
+ *
+ * One thread owns the client; other threads may call only http_client_wakeup. The process must
+ * ignore SIGPIPE (base/signals.h does): OpenSSL writes to sockets that may be gone. */
 #ifndef RV_NET_HTTP_CLIENT_H
 #define RV_NET_HTTP_CLIENT_H
 

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 enum {
-	/* Member numbers have no bound: they are given once and never again (NET_NO_MEMBER). Bounded is
-	 * who is there at once. */
+	/* Member numbers have no bound: each is given once, and NET_NO_MEMBER never. The bound is on
+	 * the members that are present at once. */
 	NET_MAX_HERE = 4096,                    /* members that the coordinator keeps in memory */
 	NET_MAX_ROSTER = 1024,                  /* participants of one attempt */
 	NET_MAX_ROW = 64,                       /* of them, in one row: all in one all-reduce, each linked with each */

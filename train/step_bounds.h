@@ -19,11 +19,12 @@ struct step_source {
 	bool forward_only; /* one sequence, and no step */
 };
 
-/* Returns the bounds of one device, with params NULL: they cover steps, evaluations, and smaller
- * micro-batches at the end of a device's share. */
 /* Gradients that are copied to the host at a time for an optimizer there: whole blocks of 8-bit
  * moments. */
 enum { OFFLOAD_FLOATS = 1 << 20 };
+
+/* Returns the bounds of one device, with params NULL: they cover steps, evaluations, and smaller
+ * micro-batches at the end of a device's share. */
 struct step_bounds step_bounds_of(const struct step_source *s);
 
 #endif

@@ -11,8 +11,8 @@ extern "C" {
 
 /* Enqueues all of `call`, its epilogue (launch_epilogue.h) included. */
 void launch_product(cudaStream_t stream, const struct gemm_call *call);
-/* Tell whether the operands are of bf16 and lie so that they can be moved in 16 bytes, and then do
- * the same on tensor cores, the epilogue in it (product_mma.cu). */
+/* Return true if both operands are bf16 and aligned for copies of 16 bytes; and then compute the
+ * same on tensor cores, epilogue included (product_mma.cu). */
 bool launch_product_mma_fits(const struct gemm_call *call);
 void launch_product_mma(cudaStream_t stream, const struct gemm_call *call);
 

@@ -10,11 +10,11 @@
  * bound everything and return the violated condition as text; they never trust a count before the
  * bytes behind it are there.
  *
- * Versions. A program speaks CONTROL_VERSION_MIN to CONTROL_VERSION. A join says the range, its
- * reply is encoded in the highest version that both speak. A request for a document says the range
- * too, and the document's own head says which version is spoken; reports follow it. So nothing
- * about versions is remembered, and either side may be replaced by another release in the middle of
- * a run. A later version adds fields at the end; where it lacks them they are zero. */
+ * Versions. A program speaks CONTROL_VERSION_MIN to CONTROL_VERSION. A join states this range; its
+ * reply is encoded in the highest version that both speak. A request for a document states it too,
+ * and the document's head names the version in use, which reports then follow. So neither side
+ * remembers a version, and either may be replaced by another release in the middle of a run. A
+ * later version adds fields at the end; fields that a message lacks are zero. */
 #ifndef RV_NET_CONTROL_CONTROL_H
 #define RV_NET_CONTROL_CONTROL_H
 
@@ -36,8 +36,8 @@
 
 enum { CONTROL_VERSION = 1, CONTROL_VERSION_MIN = 1 };
 
-/* The highest version that this program speaks: CONTROL_VERSION (an own file: tests put the next
- * version in its place). */
+/* Returns the highest version that this program speaks: CONTROL_VERSION. It has a file of its own,
+ * so that tests can link the next version instead. */
 uint32_t control_version(void);
 /* Returns the highest version that this program and one that speaks `lowest`..`highest` have in
  * common; 0: none. */
@@ -63,7 +63,7 @@ struct join_reply {
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	char config[NET_MAX_CONFIG_BYTES]; /* the run's configuration, key = value lines */
 	struct rv_hash run_hash;           /* rv_run_hash(run_id, config) */
-	uint8_t ticket[NET_SIG_BYTES];     /* the run's word for (member, key), shown to peers (net/identity.h) */
+	uint8_t ticket[NET_SIG_BYTES];     /* the run's signature over (member, key), for peers (net/identity.h) */
 };
 
 /* ---- worker -> coordinator ---- */
@@ -192,7 +192,7 @@ struct report {
 	 * lease_first + lease_count) of its stream (document.lease_first). Else 0. */
 	uint64_t lease_first;
 	uint32_t lease_count;
-	/* READY and later: what it says of its contribution before it sees another one's. n 0: it has
+	/* READY and later: binds it to its contribution before it sees another one's. n 0: it has
 	 * none, but a result on its disk. */
 	struct commitment commitment;
 	/* For people, in a run that hands out its text: bytes of it that were fetched and kept, by
@@ -207,9 +207,9 @@ struct report {
 	bool appeals; /* two others should score the contribution again for which it was struck last */
 };
 
-/* A message in the reply to a report, for the person who runs the worker: it decides nothing. 200
- * with this body, or
- * 204 without one. A worker that does not know it ignores it. */
+/* A message in the reply to a report, for the person who runs the worker: it decides nothing. The
+ * reply is 200 with this body, or 204 without one. A worker that does not know the kind ignores
+ * it. */
 enum notice_kind {
 	NOTICE_NONE,
 	NOTICE_APART,       /* it and `others` do not reach each other */
@@ -330,9 +330,9 @@ struct kept_snapshot {
 	struct rv_hash hash; /* global_full_hash; zero: of round 0 */
 };
 
-/* The run as one member needs it: the coordinator signs one for each. The round, the state
- * and the relays are the same for all; the lists of members are those that the receiver
- * has to do with. */
+/* The run as one member sees it: the coordinator signs one document for each. The round, the state
+ * and the relays are the same for all; the lists of members name those that the receiver deals
+ * with. */
 struct document {
 	uint32_t version; /* decoded: that of its encoding */
 	uint8_t run_id[NET_RUN_ID_BYTES];

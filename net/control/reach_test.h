@@ -6,8 +6,8 @@
 #include "net/control/control.h"
 #include "net/control/probe.h"
 
-/* Asks for a test of these addresses, or, repeated, what came of it so far. The sender's key is
- * that of its TLS client certificate: who answers there must hold it. */
+/* Asks for a test of these addresses, or, repeated, for its results so far. The sender's key is
+ * that of its TLS client certificate: the program that answers there must hold it. */
 struct reach_test_request {
 	uint32_t version; /* decoded: that of its encoding */
 	uint8_t run_id[NET_RUN_ID_BYTES];
@@ -21,7 +21,7 @@ struct reach_test_request {
 
 struct reach_test_reply {
 	char seen[NET_ADDR_BYTES]; /* numeric host of the sender */
-	uint8_t n_probers;         /* members that dial, or could; 0: nobody is there who could */
+	uint8_t n_probers;         /* members that dial, or could; 0: no present member could */
 	bool done;
 	uint8_t n;
 	uint8_t results[PROBE_MAX_ADDRS]; /* enum probe_result, in the order of the request */

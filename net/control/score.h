@@ -45,7 +45,7 @@ struct score_result {
 	uint64_t round;
 	uint32_t member;
 	uint8_t verdict; /* enum score_verdict */
-	float gain, own; /* MEASURED: the loss falls so much along its, at most, and the auditor's, at least; else 0 */
+	float gain, own; /* MEASURED: fall of the loss along its contribution (at most), the auditor's (at least); else 0 */
 };
 
 extern const struct layout layout_score_order[], layout_score_result[];

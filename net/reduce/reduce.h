@@ -7,11 +7,11 @@
  *   reduce   once the owner holds chunk c of all participants, it averages in roster order and
  *            encodes (codec callback);
  *   gather   the owner sends those bytes to all participants.
- * A participant with a slow line may be named with a coarser codec of its contribution, or with a
- * `part`: it then contributes to every k-th chunk (slow_contributes), and an owner averages those
- * that do; one participant at least contributes to all.
- * The three overlap chunk by chunk. Each participant sends 2 (N-1)/N of the payload. All end with
- * identical bytes.
+ * The three steps overlap chunk by chunk. Each participant sends 2 (N-1)/N of the payload. All end
+ * with identical bytes.
+ *
+ * Slow lines. The roster may give a participant a coarser codec, or a `part`: it then contributes
+ * to every k-th chunk (slow_contributes). At least one participant contributes to every chunk.
  *
  * Lies. The roster names the root that each participant has committed to (base/merkle.h). Before
  * its chunks a participant sends the owner their leaves with a proof, and an owner takes a chunk
@@ -77,9 +77,9 @@ struct reduce_msg {
 	uint32_t attempt;
 	uint32_t chunk;      /* SCATTER, GATHER; LEAVES: the first */
 	const uint8_t *data; /* SCATTER, GATHER: chunk bytes; LEAVES: count u32, leaves, their proof; SEAL: root, signature;
-							RESUME: bitmap, one bit per chunk: set if the sender already
-							holds what the receiver would send of that chunk: the receiver's contribution if the sender
-							owns it, the reduced bytes if the receiver does */
+							RESUME: a bit per chunk, set if the sender already holds what the receiver would send of
+							it: the receiver's contribution if the sender owns the chunk, the reduced bytes if the
+							receiver does */
 	uint32_t data_bytes;
 	uint32_t waiting; /* PING: chunks for which the sender waits for others; 0: it owes all that it owns */
 	uint8_t flags;    /* RESUME: REDUCE_RESUME_* */

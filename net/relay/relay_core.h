@@ -1,8 +1,8 @@
 /* relay_core.h: what a relay decides: who may have a station, where its members are seen, which
  * calls are made, which tokens are good, and how much is forwarded for whom (docs/decisions/0038).
- * Decoded messages and the time
- * go in; actions come out. No I/O, no clock, no allocation: the caller gives relay_core_size()
- * bytes once. The shell is net/relay_server/.
+ *
+ * Decoded messages and the time go in; actions come out. No I/O, no clock, no allocation: the
+ * caller gives relay_core_size() bytes once. The shell is net/relay_server/.
  *
  * A connection is a number that relay_accept() returns. It is a stranger until it shows a member
  * ticket (a station) or a token (an end of a link); a stranger may be closed at any time. After

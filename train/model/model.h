@@ -130,7 +130,7 @@ struct model_ops {
 	/* Adds every tensor of the family, in the block's order, with model_add_tensor(). */
 	void (*layout)(const struct model_shape *s, struct model_layout *out);
 	/* Reports whether operations other than products read tensor i: where weights are kept in bf16
-	 * (backend_ops.shadow_alloc), these are kept in fp32 as well. */
+	 * (backend_ops.alloc_on_host), these are kept in fp32 as well. */
 	bool (*reads_fp32)(const struct model_layout *l, int tensor);
 	/* Returns the output channels of its widest linear. `s` is resolved. */
 	int (*widest_linear)(const struct model_shape *s);
