@@ -391,7 +391,7 @@ bool core_next_event(struct core *c, struct core_event *out);
  * ascending number: for loops over all, core_nth(c, 0..core_here(c) - 1). */
 int core_here(const struct core *c);
 uint32_t core_nth(const struct core *c, int k);
-/* Returns the number of sets' words: set_words of the slots. */
+/* Returns the number of words of a set of slots (coordinator/core/set.h). */
 int core_words(const struct core *c);
 /* Return the slot of the member that has this key, or this number; -1: none in memory. */
 int core_find_key(const struct core *c, const uint8_t key[NET_KEY_BYTES]);

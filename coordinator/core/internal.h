@@ -34,7 +34,7 @@
  * audits.c   which averages members check, and what follows
  * scores.c   whose training members check, and what follows
  * evasion.c  members that keep their auditors away
- * reputation.c ... for those that did not keep to it; and how much newcomers weigh
+ * reputation.c strikes, quarantine and appeals; and how much newcomers weigh
  * snapshot.c     which full hash the majority vouches for
  * standstill.c ... and which members vote on it when too few have the state
  * past.c     committed rounds and vouched snapshots, to go back to
@@ -75,8 +75,8 @@ struct core_owners {
  * its slot: with 4,096 here and rosters of 1,024 all have their turn within 4. */
 enum { CORE_GONE_ROUNDS = 16 };
 
-/* Gives a slot to the member of these facts, and returns it; core_has_room, and neither its number
- * nor its key is in memory. */
+/* Gives a free slot, of which there must be one, to the member of these facts, and returns it.
+ * Neither its number nor its key is in memory. */
 uint32_t core_slots_take(struct core *c, const struct core_facts *f);
 /* Takes the slot from its member: no set and no pair names it from then on. */
 void core_slots_give(struct core *c, uint32_t slot);

@@ -1,5 +1,5 @@
 /* set.h: sets of slots or of roster places, as bits of 64-bit words in the owner's memory. The
- * owner knows how many words its sets have (set_words), so a run of four pays for one word. Bits
+ * owner knows how many words its sets have (SET_WORDS), so a run of four pays for one word. Bits
  * past the last member of a set are zero. */
 #ifndef RV_COORDINATOR_CORE_SET_H
 #define RV_COORDINATOR_CORE_SET_H

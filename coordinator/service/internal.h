@@ -165,8 +165,7 @@ json_t *service_heldout_json(const struct service *s);
 
 /* Replaces the candidates of a report by those that are announced, in the order in which others
  * should dial them; logs once for each member and kind that one is dropped, and that one is false.
- * RV_E_INVALID, RV_E_RANGE:
- * member_address_seen. */
+ * The faults of member_address_seen. */
 enum rv_err service_confirm_candidates(struct service *s, int64_t now_us, uint32_t slot, const uint8_t *key,
 									   const struct member_sight *sight, struct report *rep, struct rv_errtext *et);
 
@@ -208,8 +207,8 @@ int service_count_waiting(const struct service *s);
 
 /* ---- waiting.c ---- */
 
-/* Logs which workers are missing once the run has waited long. Called after
- * every request and tick. */
+/* Logs which workers are missing once the run has waited long. Called after every request and
+ * tick. */
 void service_watch_waiting(struct service *s, int64_t now_us);
 /* Returns the seconds that the run has waited; < 0: it does not wait. */
 double service_waiting_s(const struct service *s, int64_t now_us);
@@ -331,13 +330,13 @@ void service_describe_rollback(const struct service *s, const struct service_rol
  * the store. */
 enum rv_err service_load_audit_key(struct store *store, struct rv_hash *out, struct rv_errtext *et);
 
-/* ---- audits.c ---- */
-
 /* ---- evidence.c ---- */
 
 /* Logs what came of votes that differ; returns false for other events. */
 bool service_tell_evidence(struct service *s, const struct core_event *ev);
 json_t *service_proofs_json(const struct service *s); /* the latest proofs of equivocation */
+
+/* ---- audits.c ---- */
 
 /* Logs what an audit of an average found; returns false, and does nothing, for other events. */
 bool service_tell_audit(struct service *s, const struct core_event *ev);

@@ -20,8 +20,8 @@ struct server_config {
 	struct served_text *text; /* borrowed; NULL: none */
 	int64_t text_bytes_per_s; /* of all that is sent of it; 0: no limit */
 	struct rv_events *events; /* borrowed; NULL: no log */
-	/* The relay that the server runs beside itself; its key is the serving key.
-	 * RELAY_NO_PORTS: none. */
+	/* The relay that the server runs beside itself; its key is the serving key. RELAY_NO_PORTS:
+	 * none. */
 	struct relay_server_config relay;
 	void (*on_sweep)(void *ctx, int64_t now_us); /* about once a second; NULL: nothing */
 	void *ctx;

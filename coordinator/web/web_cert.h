@@ -1,9 +1,10 @@
 /* web_cert.h: the certificate that browsers see: the operator's, of two PEM files that another
  * program may renew; or one that the coordinator makes once and keeps, so that a browser which
  * has accepted it can notice another one.
- * Browsers do not take Ed25519. A client that does (a worker, `status`) is shown the serving key
- * whatever these files hold (net/tls.h), so a stolen or wrong web certificate concerns pages
- * only. */
+ *
+ * Browsers do not accept Ed25519. A client that does (a worker, `status`) is shown the serving
+ * key's certificate whatever these files hold (net/tls.h), so a stolen or wrong web certificate
+ * concerns pages only. */
 #ifndef RV_COORDINATOR_WEB_CERT_H
 #define RV_COORDINATOR_WEB_CERT_H
 

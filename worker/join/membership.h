@@ -1,10 +1,10 @@
 /* membership.h: what a worker's directory remembers of the join, so that the second start needs no
  * link.
  *
- *     identity.key   Ed25519 seed (net/identity.h)      run.link   the invite link, without the
- *                    token; mode 0600
- *     member.conf    member number, ticket, name, data    run.conf   the run's configuration, as
- *                    received
+ *     identity.key   Ed25519 seed (net/identity.h)
+ *     run.link       the invite link, without the token; mode 0600
+ *     member.conf    member number, ticket, name, data
+ *     run.conf       the run's configuration, as received
  *
  * run.conf is written last: if it exists, the worker is a member. */
 #ifndef RV_WORKER_JOIN_MEMBERSHIP_H
@@ -45,9 +45,8 @@ enum rv_err membership_load(const char *dir, const char *link, struct membership
 enum rv_err membership_read_member(const char *dir, struct membership *m, struct rv_errtext *et);
 /* Checks the coordinator's answer (run id, run hash, ticket by the key that m->trust believes in,
  * configuration, which must be the one that m->agreed names) and stores it, and m->trust; leaves *m
- * as it is where it refuses.
- * RV_E_PROTOCOL, RV_E_CORRUPT, RV_E_AUTH and the faults of run_config_parse: the answer is not of
- * this run; RV_E_FULL, RV_E_IO: storing failed. */
+ * unchanged if it refuses. RV_E_PROTOCOL, RV_E_CORRUPT, RV_E_AUTH and the faults of
+ * run_config_parse: the answer is not of this run; RV_E_FULL, RV_E_IO: storing failed. */
 enum rv_err membership_join(const char *dir, struct membership *m, const struct join_reply *reply,
 							struct rv_errtext *et);
 /* Stores a changed link or data source. RV_E_FULL, RV_E_IO; RV_E_RANGE: too long. */

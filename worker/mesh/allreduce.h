@@ -2,9 +2,8 @@
  *
  * The contribution of each participant of the row, and of two more, has address space for a whole
  * vector, and so has the partial sum of each row, in fp32. Only the chunks that this worker owns
- * are touched:
- * about one vector of contributions, and in a roster of rows one more of partial sums. The memory
- * is released after each round. One thread. */
+ * are touched: about one vector of contributions, and in a roster of rows one more of partial sums.
+ * The memory is released after each round. One thread. */
 #ifndef RV_WORKER_MESH_ALLREDUCE_H
 #define RV_WORKER_MESH_ALLREDUCE_H
 

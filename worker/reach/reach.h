@@ -2,8 +2,8 @@
  * with the mesh and the control client as its neighbours. One thread; nothing blocks, names are
  * looked up by a thread of the C library.
  *
- *   relay_connection.h  a station's TLS connection     relay_dial.h   a TCP
- * connection in the making relay_reflection.h a reflection relay_names.h names of relays */
+ *   relay_connection.h  a station's TLS connection     relay_dial.h   a TCP connection in the making
+ *   relay_reflection.h  a reflection                   relay_names.h  the addresses of relays' names */
 #ifndef RV_WORKER_REACH_REACH_H
 #define RV_WORKER_REACH_REACH_H
 

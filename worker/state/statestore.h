@@ -1,9 +1,9 @@
 /* statestore.h: the state files in a worker's directory: written whole or not at all, found again
  * at start.
  *
- *     snapshot-R.rvs   theta and outer state at round R     log-R.rvl   reduced bytes of round R  
- *                        replica.rvp   the worker's own     means-S.rvm   what encoding means left
- *     given-up-E/   snapshots and log entries that a rollback took back
+ *     snapshot-R.rvs   theta and outer state at round R     log-R.rvl     reduced bytes of round R
+ *     replica.rvp      the worker's own state               means-S.rvm   what encoding means left
+ *     given-up-E/      snapshots and log entries that a rollback took back
  *
  * The shared state of any round is a snapshot (or theta0) plus the log entries since, replayed
  * through global_apply. checkpoint_index.h decides which files prove what and which may go. Files

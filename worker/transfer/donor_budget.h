@@ -4,8 +4,8 @@
  * not part of. So each member has a budget of twice the former, which comes back within an hour,
  * and one log entry more per round: a joiner whose process is killed now and then never meets the
  * limit, and a member that keeps fetching gets no more. Budgets of the NET_MAX_PEERS members that
- * were given most are remembered. No I/O, no clock, no allocation. One
- * thread. */
+ * were given most are remembered; all others have a full one. No I/O, no clock, no allocation.
+ * One thread. */
 #ifndef RV_WORKER_TRANSFER_DONOR_BUDGET_H
 #define RV_WORKER_TRANSFER_DONOR_BUDGET_H
 
