@@ -10,9 +10,9 @@ typedef void csv_writer(const void *what, FILE *out);
 csv_writer chart_csv_lines, chart_csv_bars, chart_csv_dots; /* struct line_chart, bar_chart, dot_chart */
 /* Returns the table as text, which the caller frees; NULL: no memory. */
 char *chart_csv_text_of(csv_writer *write, const void *what, size_t *n);
-/* In quotes; what a spreadsheet would take for a formula gets an apostrophe in front. */
+/* Writes a text in quotes, behind an apostrophe if a spreadsheet would take it for a formula. */
 void chart_csv_text(const char *text, FILE *out);
-/* Nothing for what is not finite. */
+/* Writes a number; nothing if it is not finite. */
 void chart_csv_number(double v, FILE *out);
 
 #endif

@@ -22,7 +22,7 @@ struct report_column {
 	chart_format *print; /* function for it */
 };
 
-/* Ends with name == NULL. */
+/* The columns in order, ended by name == NULL. */
 extern const struct report_column report_columns[];
 
 /* Writes a cell of the page: "2.3412 ± 0.0021", "–". */
@@ -33,7 +33,7 @@ void report_header_text(const struct report_column *c, const struct report *p, c
 /* Returns false if no configuration has a value in it. */
 bool report_column_used(const struct report_column *c, const struct report *p);
 
-/* A line for each configuration, and for each run, of a struct report. */
+/* Write a struct report as CSV: a line for each configuration, and for each run. */
 csv_writer report_csv_configurations, report_csv_runs;
 
 #endif

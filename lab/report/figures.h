@@ -26,7 +26,7 @@ struct report_figures {
 	struct chart_bar *bar_list;
 };
 
-/* Borrows from *p. RV_E_NOMEM. *f is to be released even then. */
+/* Makes the figures of a report, which borrow from *p. RV_E_NOMEM. Release *f even then. */
 enum rv_err report_figures_make(const struct report *p, struct report_figures *f, struct rv_errtext *et);
 void report_figures_release(struct report_figures *f);
 

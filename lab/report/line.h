@@ -16,7 +16,7 @@ struct report_line {
 	double step_s; /* 0: as each run measured it */
 };
 
-/* "100 Mbit/s, 20 ms one way" */
+/* Writes "100 Mbit/s, 20 ms one way". */
 enum { REPORT_LINE_TEXT_BYTES = 96 };
 void report_line_text(const struct report_line *l, char out[REPORT_LINE_TEXT_BYTES]);
 
@@ -24,8 +24,8 @@ struct report_timing {
 	double step_wall_s; /* mean wall time of an inner step; NaN: not known */
 	double utilisation;
 };
-/* `r` and `t`: one process's record and its sums. NaN where it did no step yet, or what it did is
- * none of the model's. */
+/* Returns the timing on the line of the run with record `r` and sums `t`, those of one process. NaN
+ * if it has done no step, or if the model does not cover what it did. */
 struct report_timing report_line_apply(const struct report_line *l, const struct run_record *r,
 									   const struct record_totals *t, const struct report_facts *f);
 

@@ -15,19 +15,19 @@ struct palette_hue {
 	const char *method;
 	uint32_t light, dark; /* 0xRRGGBB, on a white and on a dark page */
 };
-/* Ends with method NULL, which stands for methods that are not named. */
+/* The hues, ended by the one with method NULL, which is for all other methods. */
 extern const struct palette_hue palette_hues[];
 
-/* Number of the hue in palette_hues. */
+/* Returns the index in palette_hues of a method's hue. */
 int palette_hue_of(const char *method, uint32_t workers);
-/* One of the hue's colours: 0 as in the table, 1 nearer to the text's colour, 2 nearer to the
- * page's. */
+/* Returns one of the hue's colours: 0 as in the table, 1 nearer to the text's colour, 2 nearer to
+ * the page's. */
 uint32_t palette_shade(int hue, int shade, bool dark);
 /* Defines --h0-0, --h0-1, ... for light and dark pages. */
 void palette_print_css(FILE *out);
 
-/* The paint of configuration `group`, or of its series: among lines of a hue the variants follow
- * their names. */
+/* Returns the paint of configuration `group`, or of its series: among lines of a hue the variants
+ * follow their names. */
 struct chart_paint palette_paint(const struct report *p, int group, bool series);
 
 #endif

@@ -118,49 +118,50 @@ enum rv_err report_collect(struct report *p, const char *const *paths, int n_pat
 						   struct rv_errtext *et);
 void report_release(struct report *p);
 
-/* groups.c: runs into groups, sorted: real runs first, then the lab's as they were found, then
- * sweeps by what sets their cells apart. RV_E_NOMEM. Called by report_collect. */
+/* Puts runs into groups, sorted: real runs first, then the lab's as they were found, then sweeps by
+ * what sets their cells apart (groups.c). RV_E_NOMEM. Called by report_collect. */
 enum rv_err report_group_runs(struct report *p, struct rv_errtext *et);
 
-/* labels.c: their labels, by the options in which the cells of sweeps differ. RV_E_NOMEM. Called by
- * report_group_runs. */
+/* Makes the groups' labels, by the options in which the cells of sweeps differ (labels.c).
+ * RV_E_NOMEM. Called by report_group_runs. */
 enum rv_err report_label_groups(struct report *p, struct rv_errtext *et);
 
-/* The data-parallel configuration that `of` is compared with: on the same text and evaluated alike,
- * of as many workers, or of any number above one where there is none such; of several the one with
- * the lowest loss; one without a loss is none. NULL: there is none. */
+/* Returns the data-parallel configuration that `of` is compared with: on the same text, evaluated
+ * alike, of as many workers, or if there is none such of any number above one; of several the one
+ * with the lowest loss. NULL: there is none with a loss. */
 const struct report_group *report_baseline(const struct report *p, const struct report_group *of);
-/* Loss over the baseline's, minus 1; NaN where there is no comparison. */
+/* Returns the loss over the baseline's, minus 1; NaN: there is no comparison. */
 double report_against_baseline(const struct report *p, const struct report_group *g);
-/* How many times fewer bytes than data-parallel training with fp32 gradients; NaN: does not
- * apply. */
+/* Returns how many times fewer bytes it sent than data-parallel training with fp32 gradients; NaN:
+ * does not apply. */
 double report_fewer_bytes(const struct report_group *g);
-/* The method by which the run was trained; NULL: none that this program knows. */
+/* Returns the method by which the run was trained; NULL: none that this program knows. */
 const struct lab_method *report_method(const struct report_run *r);
-/* Whether gradients are averaged at every step: no outer optimizer, codec or H. */
+/* Returns true if gradients are averaged at every step: no outer optimizer, codec or H. */
 bool report_is_data_parallel(const struct report_run *r);
-/* The outer optimizer, or codec, that the run had: a method may choose another than was asked for.
- * NULL: not known. */
+/* Returns the outer optimizer, or codec, that the run had: a method may choose another than the
+ * options say. NULL: not known. */
 const char *report_fact_had(const struct report_run *r, const char *name);
-/* The held-out tokens that all runs were evaluated on, and how many there were; 0: they differ, or
- * are not known. */
+/* Returns the held-out tokens that all runs were evaluated on, and how many there were; 0: they
+ * differ, or are not known. */
 struct report_eval {
 	uint64_t tokens, of;
 };
 struct report_eval report_eval_tokens(const struct report *p);
-/* "28209490" of "sha256:28209490...". */
+/* Writes "28209490" of "sha256:28209490...". */
 enum { REPORT_SHORT_BYTES = 9 };
 void report_short_data(const char *data, char out[REPORT_SHORT_BYTES]);
-/* The program that recorded all runs; "several versions"; "": no record says. */
+/* Returns the program that recorded all runs; "several versions"; "": no record says. */
 const char *report_program(const struct report *p);
 /* Writes "820k to 11M parameters" where runs have models of different sizes, else "". */
 void report_models_text(const struct report *p, char out[REPORT_LABEL_BYTES]);
-/* True where runs are on more than one text. */
+/* Returns true if runs are on more than one text. */
 bool report_texts_differ(const struct report *p);
-/* "in round 7", "2 of 3, first in round 7"; "": none has. */
+/* Writes "in round 7", "2 of 3, first in round 7"; "": no run has diverged. */
 void report_diverged_text(const struct report_group *g, char out[REPORT_LABEL_BYTES]);
+/* Returns the bytes sent over those by the metrics' formula, minus 1; NaN: not known. */
 double report_over_formula(const struct report_group *g);
-/* H: inner steps between two exchanges; 1 for data-parallel. */
+/* Returns H, the inner steps between two exchanges; 1 for data-parallel. */
 double report_steps_per_sync(const struct report_group *g);
 
 void report_print_table(const struct report *p, FILE *out);
