@@ -321,9 +321,10 @@ const struct rv_command cmd_serve = {
 	.help = "Coordinates the run until SIGINT or SIGTERM; kill -9 loses nothing either.",
 	.details =
 		"The address is needed once: the next `serve` of DIR listens there again.\n"
-		"Workers and browsers use the same port (HTTPS, TLS 1.3, the run's key as certificate). DIR/listen holds\n"
-		"the address once it is open. Behind a router, forward the port and use --advertise. Forward the relay's port\n"
-		"too: home routers often let no worker in, and then it carries what they exchange.",
+		"Workers and browsers use the same port (HTTPS, TLS 1.3): workers check the run's key, browsers see\n"
+		"--web-cert. DIR/listen holds the address once it is open. Behind a router, forward the port and use\n"
+		"--advertise. Forward the relay's port too: home routers often let no worker in, and then it carries what\n"
+		"they exchange.",
 	.options = options,
 	.opts_bytes = sizeof(struct serve_options),
 	.recall = recall,

@@ -65,7 +65,7 @@ const struct rv_command worker_pause_command = {
 	.synopsis = "[2h]",
 	.args_max = 1,
 	.help = "Pauses the worker that runs in --dir, for a while (90s, 30min, 2h) or until it is resumed.",
-	.details = "Processors, GPU and line are free at once; the memory stays taken (`finish` gives that back, too).\n"
+	.details = "Processors, GPU and line are free at once, the memory after a minute (--free-memory-after).\n"
 			   "The run goes on without this worker, which comes back in the next round after the pause. A pause\n"
 			   "holds over restarts.\n",
 	.options = options,
