@@ -37,8 +37,8 @@ int loss_curve_points(const struct loss_curve *c, struct loss_point out[LOSS_CUR
 /* Returns a list of [round, loss] that the caller drops; NULL: no memory. */
 json_t *loss_curve_json(const struct loss_curve *c);
 
-/* Writes "rivulet-loss 1", then a line "ROUND LOSS" for each point. Losses of 0 and
- * less, or above LOSS_CURVE_MOST, are brought into these bounds. */
+/* Writes "rivulet-loss 1", then a line "ROUND LOSS" for each point. Brings losses of 0 and less, or
+ * above LOSS_CURVE_MOST, into these bounds. */
 void loss_curve_print(const struct loss_curve *c, char out[LOSS_CURVE_TEXT_BYTES]);
 /* Reads such a text, NUL-terminated, from anybody. "" is an empty curve. RV_E_INVALID names the
  * line; *out is empty then. */

@@ -18,8 +18,8 @@ size_t os_swap_available(const char *root);
 size_t os_memory_peak(void);
 /* Asks for large pages for [p, p + bytes): a hint, which the system may ignore. */
 void os_memory_prefer_large_pages(void *p, size_t bytes);
-/* From now on blocks of the heap of at least this size return to the system as soon as they are
- * freed, whatever was freed before; where the heap can do that. */
+/* Has the heap return blocks of at least this size to the system as soon as they are freed, from
+ * now on, whatever was freed before; where it can do that. */
 void os_memory_return_blocks(size_t bytes);
 /* Gives free memory of the heap back to the system, where that takes asking. */
 void os_memory_give_back(void);

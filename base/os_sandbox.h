@@ -32,13 +32,13 @@ struct os_sandbox {
 	struct rv_errtext why_not; /* the first that it does not, and why; "" if it enforces both */
 };
 
-/* Enters the sandbox: of files only those of `needs`, and what programs need of the system: its
- * programs and libraries, its settings, devices, and what it tells of itself (Linux: /usr, /etc,
- * /dev, /proc, /sys and the like). Refused with EPERM or EACCES are all other files; starting
- * programs, if it needs none, and those that it may write in any case; tracing
- * processes and reading their memory; mounts, namespaces, modules, keyrings, io_uring and the like;
- * sockets but those of the internet, of this machine and of its network settings. The process must
- * have one thread. RV_E_IO: a part failed that the system has; the process may then be in the other
+/* Enters the sandbox. The process keeps the files of `needs`, and what programs need of the system:
+ * programs and libraries, settings, devices, and what it tells of itself (Linux: /usr, /etc, /dev,
+ * /proc, /sys and the like). The system refuses with EPERM or EACCES: all other files; to start
+ * programs, if it needs none, and in any case those that it may write; to trace processes and to
+ * read their memory; mounts, namespaces, modules, keyrings, io_uring and the like; sockets but
+ * those of the internet, of this machine and of its network settings. The process must have one
+ * thread. RV_E_IO: a part failed that the system has; the process may then be in the other
  * part. */
 enum rv_err os_sandbox_enter(const struct os_sandbox_needs *needs, struct os_sandbox *out, struct rv_errtext *et);
 

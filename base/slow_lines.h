@@ -63,12 +63,12 @@ struct slow_line {
 int64_t slow_lines_deadline_us(const struct slow_lines *s, const uint64_t *rates, int n);
 /* Returns the microseconds that `bytes` take at `rate` bytes/s, rounded up; 0: rate 0. */
 int64_t slow_lines_takes_us(uint64_t bytes, uint64_t rate);
-/* skip: returns k for a line of `rate` bytes/s (0: not known): 1 takes part in every round. */
+/* Returns k of `skip` for a line of `rate` bytes/s (0: not known); 1: part of every round. */
 uint32_t slow_lines_every(const struct slow_lines *s, int64_t deadline_us, uint64_t rate);
-/* coarser: returns the step by which the member sends in `round`; -1: the run's codec. */
+/* Returns the step of `coarser` by which the member sends in `round`; -1: the run's codec. */
 int slow_lines_step(const struct slow_lines *s, int64_t deadline_us, struct slow_line line, uint32_t member,
 					uint64_t round);
-/* part: returns k by which the member sends in `round`; 0: all chunks. */
+/* Returns k of `part` by which the member sends in `round`; 0: all chunks. */
 uint8_t slow_lines_part(const struct slow_lines *s, int64_t deadline_us, struct slow_line line, uint32_t member,
 						uint64_t round);
 

@@ -70,7 +70,7 @@ bool equivocation_proves(const struct equivocation *e, const struct seal_ops *op
 /* Without the run id, which the reader knows. Reading sets scope.run_id to `run_id`. */
 enum { EQUIVOCATION_BYTES = 4 + NET_KEY_BYTES + RV_HASH_BYTES + 8 + 8 + 4 + 1 + 4 + 4 + 2 * SEAL_BYTES };
 void equivocation_write(const struct equivocation *e, struct rv_writer *w);
-/* RV_E_INVALID: an unknown kind, or a chunk past the last. Too few bytes fail the reader. */
+/* Reads one. RV_E_INVALID: an unknown kind, or a chunk past the last; too few bytes fail `r`. */
 enum rv_err equivocation_read(struct rv_reader *r, const uint8_t run_id[NET_RUN_ID_BYTES], struct equivocation *out,
 							  struct rv_errtext *et);
 

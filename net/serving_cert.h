@@ -28,7 +28,7 @@ void serving_cert_make(const struct identity *root, const uint8_t run_id[NET_RUN
 bool serving_cert_verify(const uint8_t root[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES],
 						 const struct serving_cert *c);
 
-/* Serial u32 | key | signature. */
+/* Writes serial u32 | key | signature. */
 void serving_cert_encode(const struct serving_cert *c, uint8_t out[SERVING_CERT_BYTES]);
 void serving_cert_decode(const uint8_t in[SERVING_CERT_BYTES], struct serving_cert *out);
 

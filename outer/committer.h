@@ -14,7 +14,7 @@ struct committer {
 	uint8_t *bytes;
 };
 
-/* RV_E_NOMEM; *c may be released then. */
+/* Takes memory for commitments. RV_E_NOMEM; *c may be released then. */
 enum rv_err committer_init(struct committer *c, const struct run_config *run, const struct global_config *g,
 						   struct rv_errtext *et);
 void committer_release(struct committer *c); /* a zero *c is fine */

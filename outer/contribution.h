@@ -11,8 +11,8 @@
  * and the caller's `late` policy decides about Delta, as without error feedback. So nothing is lost
  * and nothing counts twice. A member with a slow line may send a coarser encoding of Delta^, or a
  * part of its chunks (base/slow_lines.h): e' is then what that left of a; without error feedback it
- * is lost. If the owners scale a contribution down (merge.h), e' does not change:
- * the removed part is lost.
+ * is lost. If the owners scale a contribution down (merge.h), e' does not change: what they took
+ * off is lost.
  *
  * One thread at a time. Each fragment of the vector has its own part of e: a round changes only the
  * part that it exchanges. */

@@ -125,9 +125,9 @@ struct merge_ops {
 	/* Returns how many vectors of a chunk's size it works in, for n_in contributions. NULL:
 	 * none. */
 	size_t (*vectors)(int n_in);
-	/* Merges the contributions into mean (n). `work`: `vectors` of n. Counts limited ones in
-	 * clipped[]. RV_E_CORRUPT names the place of the contribution that cannot
-	 * be decoded. */
+	/* Merges the contributions into mean (n); `work`: `vectors` of n. Counts in clipped[] those
+	 * that it scaled down. RV_E_CORRUPT names the place of a contribution that cannot be
+	 * decoded. */
 	enum rv_err (*merge)(const struct merge_inputs *c, const struct merge_params *p, float *work, float *mean,
 						 uint32_t *clipped, struct rv_errtext *et);
 	/* Does the same, for the mean times the sum of the weights. NULL: that product is taken. */
@@ -166,7 +166,7 @@ enum rv_err merge_chunk(const struct merge_rule *rule, const uint8_t *const *in,
 						size_t n, float *scratch, const struct feedback *feedback, uint8_t *out,
 						struct merge_measured *measured, struct rv_errtext *et);
 
-/* The bytes of a partial sum of n values: fp32, as codec_fp32 encodes. */
+/* Returns the bytes of a partial sum of n values: fp32, as codec_fp32 encodes. */
 size_t merge_partial_bytes(size_t n);
 /* Merges a row's n_in contributions into their partial sum, `out`. Arguments and faults as
  * merge_chunk; `measured` is relative to the mean of the row. RV_E_RANGE: the sum overflows. */

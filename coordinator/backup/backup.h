@@ -35,8 +35,8 @@ struct backup_source {
  * RV_E_IO of `path`. */
 enum rv_err backup_make(const struct run_dir *d, const char *path, const struct backup_source *from,
 						struct backup_info *out, struct rv_errtext *et);
-/* The same, so that only the passphrase opens it (backup_encryption.h). The plain copy is made in
- * the run's directory, which holds the same secrets, and removed. */
+/* Does the same, so that only the passphrase opens it (backup_encryption.h). Makes the plain copy
+ * in the run's directory, which holds the same secrets, and removes it. */
 enum rv_err backup_make_encrypted(const struct run_dir *d, const char *path, const char *passphrase,
 								  const struct backup_source *from, struct backup_info *out, struct rv_errtext *et);
 /* Restores d->dir from the backup (`passphrase` NULL: none is known), once every byte of it is

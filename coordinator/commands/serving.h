@@ -11,7 +11,8 @@ struct serving {
 	int signal_fd;            /* readable once SIGINT or SIGTERM came */
 };
 
-/* `log`: a file for every event, or "". On a fault nothing is open. RV_E_IO, RV_E_NOMEM. */
+/* Opens events and signals. `log`: a file for every event, or "". On a fault nothing is open.
+ * RV_E_IO, RV_E_NOMEM. */
 enum rv_err serving_open(const char *log, struct serving *out, struct rv_errtext *et);
 void serving_close(struct serving *s);
 

@@ -519,7 +519,7 @@ void core_leases_check(const struct core *c); /* invariants */
 
 /* ---- past.c ---- */
 
-/* Before c->round moves on. */
+/* Keeps what `rec` commits; called before c->round moves on. */
 void core_past_commit(struct core *c, const struct core_record *rec, const uint64_t *participants);
 void core_past_forget(struct core *c, uint32_t slot);
 void core_past_snapshot(struct core *c, uint64_t round, const struct rv_hash *hash);

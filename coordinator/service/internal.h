@@ -177,7 +177,7 @@ enum rv_err service_confirm_candidates(struct service *s, int64_t now_us, uint32
  * RV_E_BUSY (disk full); faults of the store. */
 enum rv_err service_admit(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 						  const struct join_request *rq, struct rv_errtext *et);
-/* *holds: the token may still admit the holder of `key`, once approved. */
+/* Looks the token up. *holds: it may still admit the holder of `key`, once approved. */
 enum rv_err service_holds_invite(const struct service *s, const uint8_t key[NET_KEY_BYTES],
 								 const uint8_t token[NET_TOKEN_BYTES], bool *holds, struct rv_errtext *et);
 /* Returns the fault for a request: a full disk may be tried again (RV_E_BUSY); RV_E_FULL is a run

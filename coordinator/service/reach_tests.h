@@ -104,7 +104,8 @@ struct reach_tests {
 	int64_t used_us[NET_MAX_HERE];  /* time of a member's last probe */
 };
 
-/* `first_id`: later than that of an earlier coordinator of the run, e.g. the wall clock. */
+/* Makes it empty. `first_id`: above all ids of an earlier coordinator of the run, such as the wall
+ * clock. */
 void reach_tests_init(struct reach_tests *t, uint64_t first_id);
 
 /* Begins a test, or reports on the one that the same question began. RV_E_BUSY: too many tests, of

@@ -31,7 +31,7 @@ enum rv_err run_keys_store(const char *path, const struct run_keys *k, struct rv
  * `path`. */
 enum rv_err run_keys_check(const struct run_keys *k, const uint8_t run_id[NET_RUN_ID_BYTES], const char *path,
 						   struct rv_errtext *et);
-/* The bytes of run.key. */
+/* Writes the bytes of run.key. */
 void run_keys_encode(const struct run_keys *k, uint8_t out[RUN_KEYS_BYTES]);
 void run_keys_decode(const uint8_t in[RUN_KEYS_BYTES], struct run_keys *out);
 /* Wipes the secret. Harmless on a zeroed struct. */

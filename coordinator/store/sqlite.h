@@ -13,7 +13,7 @@
  * RV_E_FULL, RV_E_IO. */
 enum rv_err sqlite_store_create(const char *path, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
 								struct rv_errtext *et);
-/* store_close() it. RV_E_NOTFOUND; RV_E_BUSY: another process has it; RV_E_CORRUPT;
+/* Opens a store, for store_close(). RV_E_NOTFOUND; RV_E_BUSY: another process has it; RV_E_CORRUPT;
  * RV_E_UNSUPPORTED: of a later version; RV_E_FULL, RV_E_IO, RV_E_NOMEM. */
 enum rv_err sqlite_store_open(const char *path, struct store **out, struct rv_errtext *et);
 

@@ -55,7 +55,7 @@ void sqlite_store_roll_back(const struct sqlite_store *s);
  * transaction. */
 enum rv_err sqlite_invite_spend(struct sqlite_store *s, const struct core_record *rec, struct rv_errtext *et);
 
-/* The operations of store_ops. */
+/* Implement the operations of store_ops (store.h) of these names. */
 enum rv_err sqlite_invite_add(struct store *store, const struct rv_hash *hash, const struct store_invite *in,
 							  struct rv_errtext *et);
 enum rv_err sqlite_invite_find(struct store *store, const struct rv_hash *hash, struct store_invite *out, bool *found,

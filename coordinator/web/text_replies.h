@@ -21,7 +21,7 @@ struct text_replies_config {
 };
 
 struct text_replies; /* opaque */
-/* RV_E_NOMEM. */
+/* Makes a server of the run's text that has no request yet. RV_E_NOMEM. */
 enum rv_err text_replies_new(const struct text_replies_config *cfg, struct text_replies **out, struct rv_errtext *et);
 void text_replies_free(struct text_replies *r); /* it is empty, asserted; NULL is fine */
 /* Forgets all; their connections are about to be closed. */

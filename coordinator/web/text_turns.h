@@ -33,7 +33,7 @@ struct text_turns {
 	int64_t paid_until_us;
 };
 
-/* `bytes_per_s` of all together; 0: no limit. */
+/* Makes it empty. `bytes_per_s`: of all replies together; 0: no limit. */
 void text_turns_init(struct text_turns *t, int64_t bytes_per_s);
 /* Returns true if the member may have one more request under way. */
 bool text_turns_admits(const struct text_turns *t, const uint8_t key[NET_KEY_BYTES]);

@@ -22,7 +22,8 @@ struct data_options {
 	int64_t port, connections;
 };
 
-/* One for each verb; `args` without the verb. */
+/* Carry out `rivulet data publish FILES...`, `verify DIR`, `inspect DIR` and `serve DIR`, and
+ * print the result; what they return ends the command. */
 enum rv_err data_publish(const struct data_options *o, const char *const *files, int n_files, struct rv_errtext *et);
 enum rv_err data_verify(const struct data_options *o, const char *dir, struct rv_errtext *et);
 enum rv_err data_inspect(const struct data_options *o, const char *dir, struct rv_errtext *et);

@@ -2,10 +2,12 @@
  * of a tile (DeMo, arXiv 2411.19870, section 3).
  *
  * A matrix of rows x cols is cut into tiles of h x w, the largest divisors of rows and cols up to
- * 64; a vector is a matrix of one row. With the orthonormal basis
- * B_s[u][j] = c_u cos(pi (2 j + 1) u / (2 s)), c_0 = sqrt(1 / s), else sqrt(2 / s), the
- * coefficients of a tile X are C = B_h X B_w^T, and X = B_h^T C B_w. They take the places of the
- * values. */
+ * 64; a vector is a matrix of one row. The orthonormal basis of a side s is
+ *
+ *     B_s[u][j] = c_u cos(pi (2 j + 1) u / (2 s)),   c_0 = sqrt(1 / s), other c_u = sqrt(2 / s)
+ *
+ * The coefficients of a tile X are C = B_h X B_w^T, and X = B_h^T C B_w. They take the places of
+ * the values. */
 #ifndef RV_LAB_DCT_TILES_H
 #define RV_LAB_DCT_TILES_H
 

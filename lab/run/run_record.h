@@ -52,8 +52,8 @@ struct run_record {
 	double average_loss, replica_loss; /* NaN: not measured */
 };
 
-/* RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT: no `run` line; RV_E_UNSUPPORTED: of a later
- * version. */
+/* Reads a metrics.jsonl. RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT: no `run` line;
+ * RV_E_UNSUPPORTED: of a later version. */
 enum rv_err run_record_read(const char *path, struct run_record *out, struct rv_errtext *et);
 void run_record_release(struct run_record *r);
 

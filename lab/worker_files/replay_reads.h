@@ -37,8 +37,8 @@ struct replay_counted {
 	uint64_t until;     /* all positions below are in one */
 	uint64_t passes;    /* `until` in passes of `length`, rounded down */
 };
-/* Counts, and sorts the pieces. RV_E_PROTOCOL: a position is in two contributions; the text names
- * it. `length`: sequences of a pass. */
+/* Counts the positions, and sorts the pieces. `length`: sequences of a pass. RV_E_PROTOCOL: a
+ * position is in two contributions; the text names it. */
 enum rv_err replay_reads_count(struct replay_reads *r, uint64_t length, struct replay_counted *out,
 							   struct rv_errtext *et);
 void replay_stream_release(struct replay_stream *s);

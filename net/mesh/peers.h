@@ -63,7 +63,7 @@ struct peers_way {
 	uint8_t candidate; /* PATH_DIALED: enum candidate_kind of the address that was dialed */
 };
 
-/* The lack of a member for which the owner is asked for a route to it. */
+/* The lack of a member because of which the mesh asks its owner for a route. */
 enum peers_need {
 	PEERS_UNREACHED, /* a link: any route */
 	PEERS_RELAYED    /* a link without a relay: ROUTE_PUNCH */

@@ -33,7 +33,7 @@ struct prober_config {
 };
 
 struct prober;
-/* RV_E_NOMEM, RV_E_UNSUPPORTED. */
+/* Makes a prober that probes nobody yet. RV_E_NOMEM, RV_E_UNSUPPORTED (TLS cannot do it). */
 enum rv_err prober_new(const struct prober_config *cfg, struct prober **out, struct rv_errtext *et);
 void prober_free(struct prober *p); /* NULL is fine */
 

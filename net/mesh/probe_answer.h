@@ -24,7 +24,7 @@ struct probe_answer_config {
 };
 
 struct probe_answer;
-/* Listens. RV_E_BUSY (port taken), RV_E_INVALID, RV_E_IO, RV_E_NOMEM. */
+/* Listens for probes. RV_E_BUSY: the port is taken; RV_E_INVALID, RV_E_IO, RV_E_NOMEM. */
 enum rv_err probe_answer_new(const struct probe_answer_config *cfg, struct probe_answer **out, struct rv_errtext *et);
 void probe_answer_free(struct probe_answer *a); /* NULL is fine */
 uint16_t probe_answer_port(const struct probe_answer *a);

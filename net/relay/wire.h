@@ -155,7 +155,7 @@ struct relay_preamble {
 	uint8_t token[NET_TOKEN_BYTES];
 };
 void relay_preamble_encode(const struct relay_preamble *m, uint8_t out[RELAY_PREAMBLE_BYTES]);
-/* RV_E_INVALID: another magic or kind. */
+/* Reads a preamble. RV_E_INVALID: another magic or kind. */
 enum rv_err relay_preamble_decode(const uint8_t in[RELAY_PREAMBLE_BYTES], struct relay_preamble *out,
 								  struct rv_errtext *et);
 

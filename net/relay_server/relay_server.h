@@ -30,7 +30,7 @@ enum rv_err relay_server_new(struct event_base *base, const struct relay_server_
 							 struct rv_errtext *et);
 void relay_server_free(struct relay_server *s);                       /* NULL is fine */
 void relay_server_name_second(struct relay_server *s, uint16_t port); /* relay_name_second() */
-/* relay_ban(): called at each change of the set. */
+/* Refuses these members from now on (relay_ban()); called at each change of the set. */
 void relay_server_ban(struct relay_server *s, const struct banned *members);
 /* Returns what it has counted; borrowed, and current as long as the server lives. */
 const struct relay_totals *relay_server_totals(const struct relay_server *s);

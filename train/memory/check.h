@@ -17,9 +17,9 @@ enum memory_short { MEMORY_SHORT_REFUSE, MEMORY_SHORT_WARN };
 			group                                                                                                      \
 	}
 
-/* Returns what memory_fit returns; a room that a person capped is not exceeded, whatever `choice`
- * is. Logs "memory_short" if the host's memory is too small and swap
- * makes up for it, or if `choice`, the option's value, is MEMORY_SHORT_WARN. */
+/* Returns what memory_fit returns. `choice`, the option's value, never lets training exceed a room
+ * that a person capped. Logs "memory_short" if the host's memory is too small and swap makes up for
+ * it, or if `choice` is MEMORY_SHORT_WARN. */
 enum rv_err memory_check(const struct memory_request *q, const struct memory_room *room, enum memory_short choice,
 						 struct rv_events *ev, struct rv_errtext *et);
 

@@ -137,9 +137,9 @@ enum participant_adopt {
  * true if a new contribution begins, false if the one under way goes on. */
 bool participant_adopt(struct participant *p, struct global_state *g, const float *before, enum participant_adopt how);
 /* Makes the outer step of p->round on *g, which no other participant uses, commits (ADOPT) and
- * adopts it. `digest`: the committed one. RV_E_CORRUPT: `reduced` has another digest, or
- * global_apply refuses it. Nothing has changed then. *begins: what participant_adopt
- * returns. */
+ * adopts it. `digest`: the committed one. *begins: what participant_adopt returns. RV_E_CORRUPT:
+ * `reduced` has another digest, or global_apply refuses it; nothing has changed
+ * then. */
 enum rv_err participant_apply(struct participant *p, struct global_state *g, const uint8_t *reduced,
 							  const struct rv_hash *digest, enum participant_adopt how, bool *begins,
 							  struct rv_errtext *et);

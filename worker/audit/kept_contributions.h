@@ -13,7 +13,8 @@
 
 struct kept_contributions;
 
-/* `store` is borrowed: its directory and configuration. rounds: how many are kept. RV_E_NOMEM. */
+/* Makes it for the last `rounds` in the store's directory. Borrows `store`: its directory and
+ * configuration. RV_E_NOMEM. */
 enum rv_err kept_contributions_new(const struct statestore *store, uint32_t rounds, struct kept_contributions **out,
 								   struct rv_errtext *et);
 void kept_contributions_free(struct kept_contributions *k); /* NULL is fine */

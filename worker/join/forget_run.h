@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-/* The membership goes first, so that a removal that is cut short leaves a directory that is not a
+/* Removes it, the membership first: a removal that is cut short leaves a directory that is not a
  * member's. The caller holds the directory's lock. RV_E_NOTFOUND: there is no such directory;
  * RV_E_IO names what could not be removed. */
 enum rv_err forget_run(const char *dir, struct rv_errtext *et);

@@ -36,7 +36,7 @@ bool mailbox_collect(struct mailbox *m, uint64_t *ticket, struct local_answer *o
 /* Gives a command up: one that the owner has not taken is never carried out; the answer of one
  * that it has is dropped. Returns false if the owner had taken it. */
 bool mailbox_give_up(struct mailbox *m, uint64_t ticket);
-/* Readable once answers wait, or mailbox_close was called. */
+/* Returns the descriptor that is readable once answers wait, or mailbox_close was called. */
 int mailbox_receiver_fd(const struct mailbox *m);
 bool mailbox_is_closed(struct mailbox *m);
 
@@ -46,7 +46,7 @@ bool mailbox_is_closed(struct mailbox *m);
 json_t *mailbox_take(struct mailbox *m, uint64_t *ticket);
 /* Answers a command that was taken, once. */
 void mailbox_answer(struct mailbox *m, uint64_t ticket, const struct local_answer *answer);
-/* Readable while a command waits. */
+/* Returns the descriptor that is readable while a command waits. */
 int mailbox_owner_fd(const struct mailbox *m);
 /* Wakes the receiver for good. */
 void mailbox_close(struct mailbox *m);

@@ -66,7 +66,7 @@ const uint8_t *allreduce_reduced(const struct allreduce *a); /* the encoded resu
 /* Returns what this worker sends of its contribution in the current attempt, in the codec of the
  * document; it runs. Valid until the next start, restart or stop. */
 const uint8_t *allreduce_own(const struct allreduce *a, size_t *bytes);
-/* As grid_show. */
+/* Does what grid_show does. */
 bool allreduce_show(const struct allreduce *a, struct evidence *out);
 struct reduce_info allreduce_info(const struct allreduce *a);
 int allreduce_row_members(const struct allreduce *a); /* participants of the row in the current attempt */

@@ -30,7 +30,7 @@ enum rv_err own_relay_start(const struct own_relay_config *cfg, struct own_relay
 /* Ends the thread, after some 100 ms, frees, and returns the last figures. NULL is fine. */
 struct own_relay_figures own_relay_stop(struct own_relay *r);
 
-/* These do not block. */
+/* Return facts of the relay that runs; never block. */
 uint16_t own_relay_port(const struct own_relay *r);
 uint16_t own_relay_second_port(const struct own_relay *r); /* 0: none is open */
 /* Names this second port to members from the next turn of the thread on (relay_name_second); at

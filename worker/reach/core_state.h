@@ -143,16 +143,16 @@ bool relays_is_own(const struct reach_core *r, int place);
 bool relays_is_bad(const struct reach_core *r, int64_t now_us, int place);
 /* Returns the relay after the one at `place` that is not bad, going round; else the least bad. */
 int relays_next(const struct reach_core *r, int64_t now_us, int place);
+/* Note of the relay at `place`: it broke the rules; it did not answer a station. */
 void relays_broke_rules(struct reach_core *r, int64_t now_us, int place);
-/* It did not answer a station. */
 void relays_unreached(struct reach_core *r, int64_t now_us, int place);
 /* Returns the address of the relay, a place, at which a guest begins. */
 int relays_begins_at(const struct reach_core *r, int place);
 /* Has guests begin at this address of its relay; any place of the list. */
 void relays_begin_at(struct reach_core *r, int place);
-/* A call there came to nothing. */
+/* Notes that a call there came to nothing. */
 void relays_failed(struct reach_core *r, int64_t now_us, int place);
-/* A link through it has ended. Returns false if it failed soon. */
+/* Notes that a link through it has ended. Returns false if it failed soon. */
 bool relays_link_ended(struct reach_core *r, int64_t now_us, int place, int64_t lived_us, bool failed);
 /* Makes a better relay the home, if the home's is bad. */
 void relays_leave_bad_home(struct reach_core *r, int64_t now_us);
@@ -198,9 +198,9 @@ void pairs_take_tickets(struct reach_core *r, int64_t now_us, const struct pair_
 const char *pairs_take_open(struct reach_core *r, int64_t now_us, int station, const struct relay_open *m);
 const char *pairs_take_ring(struct reach_core *r, int64_t now_us, int station, const struct relay_ring *m);
 const char *pairs_take_refused(struct reach_core *r, int64_t now_us, int station, const struct relay_refused *m);
-/* The station is down: calls that wait for it are made at another relay. */
+/* Makes the calls that wait for this station, which is down, at another relay. */
 void pairs_lost_station(struct reach_core *r, int64_t now_us, int station);
-/* The worker's mapping has changed: pairs that are forwarded try an opening. */
+/* Has forwarded pairs try an opening, since the worker's mapping has changed. */
 void pairs_mapping_changed(struct reach_core *r, int64_t now_us);
 void pairs_relay_ended(struct reach_core *r, int64_t now_us, uint32_t m, int64_t lived_us, bool failed);
 /* Brings a guest station and asks for tickets, where pairs wait for that; calls no mesh. */

@@ -33,7 +33,7 @@ struct reach_shell_config {
 
 struct reach;
 
-/* RV_E_NOMEM, and the faults of tls_context_new. */
+/* Makes it, without a station. RV_E_NOMEM, and the faults of tls_context_new. */
 enum rv_err reach_new(const struct reach_shell_config *cfg, struct reach **out, struct rv_errtext *et);
 void reach_free(struct reach *r); /* NULL is fine */
 struct reach_core *reach_core_of(struct reach *r);

@@ -36,7 +36,7 @@ void relay_connection_init(struct relay_connection *c, const struct relay_connec
 						   const struct relay_dial_shared *shared, SSL_CTX *tls);
 /* Ends what there was, and connects. */
 void relay_connection_begin(struct relay_connection *c, int64_t now_us, const struct relay_ref *to);
-/* Closes, after writing what the socket takes. */
+/* Closes the connection, after writing what the socket takes. */
 void relay_connection_end(struct relay_connection *c);
 /* Sends a frame, when it is secured. A relay that does not read gets no more; the next PING finds
  * out. */

@@ -36,7 +36,7 @@ struct relay_dial {
 	char why[128];     /* FAILED */
 };
 
-/* Begins; `d` is ended, or new. */
+/* Begins to dial; `d` is new, or relay_dial_end() was called. */
 void relay_dial_begin(struct relay_dial *d, const struct relay_dial_shared *shared, int64_t now_us,
 					  const struct relay_dial_to *to);
 /* Goes on: asks for the name, or finishes a connection that is ready. */

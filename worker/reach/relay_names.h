@@ -10,7 +10,7 @@ enum name_state { NAME_SOUGHT, NAME_FOUND, NAME_FAILED };
 
 struct relay_names;
 struct relay_names *relay_names_new(void); /* NULL: no memory */
-/* A lookup that is still under way keeps its memory: its thread writes to it. NULL is fine. */
+/* Frees it, but for a lookup that is still under way: its thread writes to that. NULL is fine. */
 void relay_names_free(struct relay_names *n);
 /* Asks for the addresses of a host name; asked again until it is not NAME_SOUGHT. FOUND:
  * at[family], host "" where the name has none of that family; *first: the family that the system

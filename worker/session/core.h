@@ -212,7 +212,7 @@ struct session_reduce {
 	struct grid_suspects suspects;
 	struct contribution_form form; /* of this worker's contribution; the links need not say it */
 };
-/* Acts; to be called after every event, and at session_core_deadline_us(). */
+/* Does what is due; called after every event, and at session_core_deadline_us(). */
 void session_core_turn(struct session_core *c, int64_t now_us, const struct session_reduce *seen);
 int64_t session_core_deadline_us(const struct session_core *c, int64_t now_us);
 

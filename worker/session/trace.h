@@ -53,8 +53,8 @@ struct trace_owns {
 void trace_owns_of(const struct document *d, uint32_t member, struct trace_range room[static NET_MAX_RANGES],
 				   struct trace_owns *out);
 
-/* Each trace_*() makes a line, one reference, which rv_json_lines_write() takes; NULL: no
- * memory. */
+/* Each of the functions below makes the line of one event: a reference, which rv_json_lines_write()
+ * takes; NULL: no memory. The comment says what the event tells. */
 
 /* The start of a process, in `round`. saved: the replica is the copy (round, steps) in replica.rvp;
  * exact: and it belongs to this very state, so theta_local is kept. Otherwise theta_local is the

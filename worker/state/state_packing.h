@@ -25,7 +25,7 @@ struct state_stored {
  * number from outside. */
 enum rv_err state_stored_check(uint32_t encoding, uint32_t bytes, size_t piece_bytes, struct rv_errtext *et);
 
-struct state_packer;                         /* zstd's contexts, used again for every piece; one thread at a time */
+struct state_packer;                         /* zstd's contexts, reused for every piece; one thread at a time */
 struct state_packer *state_packer_new(void); /* NULL: no memory */
 void state_packer_free(struct state_packer *p);
 

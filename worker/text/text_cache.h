@@ -40,7 +40,8 @@ const struct manifest *text_cache_manifest(const struct text_cache *c);
 enum rv_err text_cache_take_manifest(struct text_cache *c, const uint8_t *text, size_t n, struct rv_errtext *et);
 /* Returns the name of the tokenizer's file if it is not here yet; NULL: it is, or there is none. */
 const char *text_cache_lacks_tokenizer(const struct text_cache *c);
-/* RV_E_CORRUPT: it does not have the manifest's tokenizer_hash; RV_E_FULL, RV_E_IO. */
+/* Writes the tokenizer's file. RV_E_CORRUPT: it does not have the manifest's tokenizer_hash;
+ * RV_E_FULL, RV_E_IO. */
 enum rv_err text_cache_take_tokenizer(struct text_cache *c, const uint8_t *bytes, size_t n, struct rv_errtext *et);
 
 /* ---- shards, with a manifest ---- */

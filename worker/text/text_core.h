@@ -93,8 +93,8 @@ struct text_source_view text_core_source(const struct text_core *c, int64_t now_
 
 /* ---- questions to members ---- */
 
-/* From now on the coordinator is not asked for a file in the first `us` after it was wanted, in
- * which links come up and members answer. At first 0: there are no members. */
+/* Asks the coordinator for no file, from now on, in the first `us` after it was wanted: links come
+ * up and members answer meanwhile. At first 0: there are no members. */
 void text_core_expect_members(struct text_core *c, int64_t us);
 
 /* Makes the next question to a source: which of `files` the member holds. Returns their number;

@@ -39,7 +39,7 @@ struct text_http_config {
 	int64_t most_per_s; /* bytes a second of one request; 0: no limit */
 };
 struct text_http;
-/* RV_E_NOMEM, RV_E_UNSUPPORTED. */
+/* Makes a client without requests. RV_E_NOMEM, RV_E_UNSUPPORTED (libcurl cannot do it). */
 enum rv_err text_http_new(const struct text_http_config *cfg, struct text_http **out, struct rv_errtext *et);
 void text_http_free(struct text_http *h); /* without callbacks; NULL is fine */
 

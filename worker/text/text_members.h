@@ -13,18 +13,19 @@ enum { TEXT_MEMBER_ASKS = 12 /* ranges under way of all members together */ };
 
 struct text_members;
 
-/* `wake(ctx)` is called, by the thread of the mesh, when there is an event. NULL: no memory. */
+/* Makes it, without members. The thread of the mesh calls wake(ctx) when there is an event. NULL:
+ * no memory. */
 struct text_members *text_members_new(void (*wake)(void *ctx), void *ctx);
 void text_members_free(struct text_members *m); /* NULL is fine */
 
 /* ---- the thread of the mesh ---- */
 
-/* Says that there are members from now on. `wake(ctx)` is called, by the text thread, when there is
- * something to send: the caller then asks text_members_send for all links. */
+/* Says that there are members from now on. The text thread calls wake(ctx) when there is something
+ * to send: the caller then calls text_members_send for all links. */
 void text_members_meet(struct text_members *m, uint64_t run_tag, void (*wake)(void *ctx), void *ctx);
 void text_members_link_up(struct text_members *m, uint32_t member);
 void text_members_link_down(struct text_members *m, uint32_t member);
-/* As text_asker_send and text_asker_receive. */
+/* Do what text_asker_send and text_asker_receive do. */
 bool text_members_send(struct text_members *m, uint32_t member, struct peers_message *out);
 enum rv_err text_members_receive(struct text_members *m, uint32_t member, const struct frame_header *h,
 								 const uint8_t *body, struct rv_errtext *et);
@@ -38,10 +39,10 @@ bool text_members_links(struct text_members *m, bool *meets, struct member_set *
 /* Returns true if a question, or another range, can be asked of the member. */
 bool text_members_may_question(struct text_members *m, uint32_t member);
 bool text_members_may_request(struct text_members *m, uint32_t member);
-/* Both after one of these has returned true, with nothing between but calls of this thread. A link
- * that is gone meanwhile is in the next text_members_links(). */
+/* Asks which of `files` the member holds, and for a range of a file (RV_E_NOMEM). Each after its
+ * text_members_may_*() returned true, with nothing between but calls of this thread. A link that is
+ * gone meanwhile is in the next text_members_links(). */
 void text_members_question(struct text_members *m, uint32_t member, const uint64_t *files, int n);
-/* RV_E_NOMEM. */
 enum rv_err text_members_request(struct text_members *m, uint32_t member, const struct text_request *q, uint32_t bytes,
 								 struct rv_errtext *et);
 void text_members_cancel(struct text_members *m, uint32_t ask);

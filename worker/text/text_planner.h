@@ -42,7 +42,7 @@ struct text_planner {
 	bool is_stale;   /* files came or went since the last plan */
 };
 
-/* `quota_shards`: how many shards the quota holds. */
+/* Makes a planner. `quota_shards`: how many shards the quota holds. */
 void text_planner_init(struct text_planner *p, const struct text_planner_ops *ops, struct text_core *core,
 					   uint8_t *held, uint64_t quota_shards);
 

@@ -60,7 +60,7 @@ struct fetch_core *fetch_core_init(void *memory, const struct fetch_core_config 
  * others are forgotten. slots[i] becomes the slot of ids[i], 0..FETCH_FILES-1, by which events name
  * it. */
 void fetch_core_want(struct fetch_core *c, int64_t now_us, const struct state_id *ids, int n, int slots[]);
-/* While on, the platform looks for pieces that it already has: only the manifest is requested. */
+/* Has only the manifest requested while `on`: the platform looks for pieces that it already has. */
 void fetch_core_look(struct fetch_core *c, int slot, bool on);
 /* Takes what an earlier process had: the manifest, and one byte per piece, not 0: held (the caller
  * has checked both). May be called at any time. Returns true if nothing is missing. */
