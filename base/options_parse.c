@@ -1,6 +1,5 @@
 /* options_parse.c: options from config text, from presets, from a config file and from the command
  * line. */
-#include "base/assert.h"
 #include "base/file.h"
 #include "base/option_value.h"
 #include "base/options.h"

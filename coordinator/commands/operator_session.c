@@ -3,7 +3,6 @@
 #include "coordinator/commands/operator_session.h"
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "coordinator/commands/opened_run.h"
 #include "coordinator/web/listen_file.h"
 #include "net/http_client.h"

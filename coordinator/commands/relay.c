@@ -2,7 +2,6 @@
 #include "coordinator/commands/commands.h"
 
 #include "base/event.h"
-#include "base/file.h"
 #include "base/hex.h"
 #include "base/signals.h"
 #include "coordinator/commands/relay_choice.h"

@@ -1,7 +1,6 @@
 /* meetings.c: owners of a roster in several rows that would own the same column, and so exchange
  * data, although they are apart. The deal keeps them from that where it can (deal.h); where it
  * cannot, and in later attempts, whose heirs are others, one of the two owns nothing. */
-#include "base/assert.h"
 #include "coordinator/core/apart.h"
 #include "coordinator/core/internal.h"
 

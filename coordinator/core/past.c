@@ -1,7 +1,6 @@
 /* past.c: the last committed rounds and vouched snapshots, from the records: all that a rollback
  * needs. */
 #include "base/assert.h"
-#include "base/chain.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>

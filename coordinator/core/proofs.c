@@ -3,7 +3,6 @@
  *
  * A proof counts once, and for some rounds: a member that the operator has readmitted (`unban`) is
  * not banned again for the same. CORE_PROVEN others within that time would be as many bans. */
-#include "base/assert.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>

@@ -4,7 +4,6 @@
  * Then the electors of a snapshot are those that can have a vote: the last participants that are
  * present without the state have none, others that hold it do. Absent members are waited for as
  * ever. */
-#include "base/assert.h"
 #include "coordinator/core/internal.h"
 
 enum { STILL_LIVENESS = 4 }; /* liveness times that it lasts before it counts */

@@ -3,7 +3,6 @@
 #include "coordinator/service/internal.h"
 
 #include "base/assert.h"
-#include "base/chain.h"
 #include "net/address_reach.h"
 #include "net/control/reach_test.h"
 

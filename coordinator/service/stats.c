@@ -1,12 +1,10 @@
 /* stats.c: statistics of each committed round, and sentences for the log and the dashboard. Decides
  * nothing. */
 #include "coordinator/service/internal.h"
-#include "coordinator/service/report_bounds.h"
 #include "coordinator/service/robust.h"
 
 #include "base/capped.h"
 #include "base/clock.h"
-#include "base/hex.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

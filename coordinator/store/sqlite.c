@@ -2,7 +2,6 @@
 #include "coordinator/store/sqlite.h"
 
 #include "base/assert.h"
-#include "base/failpoint.h"
 #include "base/file.h"
 #include "coordinator/store/record.h"
 #include "coordinator/store/record_points.h"

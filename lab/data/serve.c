@@ -1,5 +1,4 @@
 /* serve.c: `rivulet data serve`. */
-#include "base/signals.h"
 #include "lab/data/data.h"
 #include "lab/data/file_server.h"
 #include "lab/run/console.h"

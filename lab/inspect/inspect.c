@@ -4,7 +4,6 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
-#include "base/hex.h"
 #include "base/json_limits.h"
 #include "base/options.h"
 #include "lab/worker_files/worker_rounds.h"

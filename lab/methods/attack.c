@@ -2,7 +2,6 @@
 #include "lab/methods/attack.h"
 
 #include "base/assert.h"
-#include "base/option_value.h"
 #include "base/rng.h"
 
 #include <math.h>

@@ -4,7 +4,6 @@
 #include "base/assert.h"
 #include "base/option_value.h"
 #include "lab/model/weights_tokenizer.h"
-#include "outer/global.h"
 #include "train/files/initial_weights.h"
 #include "train/model/model.h"
 #include "train/text/run_tokenizer.h"

@@ -4,8 +4,6 @@
  * when, the places of `members`, the sections, the column. */
 #include "net/control/rows.h"
 
-#include "net/control/fields.h"
-
 static const char WHAT[] = "document";
 
 static const struct layout head[] = {

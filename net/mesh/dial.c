@@ -1,7 +1,6 @@
 /* dial.c: the members of the mesh and their addresses, dialing and redialing (net/mesh/state.h). */
 #include "net/mesh/state.h"
 
-#include "base/assert.h"
 #include "base/planted.h"
 
 #include <stdio.h>

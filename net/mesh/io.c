@@ -1,7 +1,6 @@
 /* io.c: between the pipes and the links, and the pull of outgoing messages (net/mesh/state.h). */
 #include "net/mesh/state.h"
 
-#include "base/assert.h"
 #include "base/planted.h"
 
 #include <errno.h>

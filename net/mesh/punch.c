@@ -12,7 +12,6 @@
  * is, after TURN_US without a byte: another member of that host would be the client itself. */
 #include "net/mesh/state.h"
 
-#include "base/assert.h"
 #include "base/planted.h"
 
 #include <string.h>

@@ -6,8 +6,6 @@
  * up. */
 #include "net/mesh/state.h"
 
-#include "base/assert.h"
-
 enum {
 	STUCK_US = 500 * 1000,
 	FRESH_US = 1000 * 1000, /* a link that received bytes within this is alive, whatever the roster says */

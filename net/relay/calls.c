@@ -1,6 +1,5 @@
 /* calls.c: calls: from a pair ticket to two tokens, from two tokens to a link, or to an opening
  * (openings.c). */
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/planted.h"
 #include "net/identity.h"

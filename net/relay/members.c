@@ -1,5 +1,4 @@
 /* members.c: members of the run at a relay: their stations, and what they sent and got today. */
-#include "base/assert.h"
 #include "base/clock.h"
 #include "net/identity.h"
 #include "net/relay/state.h"

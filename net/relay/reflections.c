@@ -1,6 +1,5 @@
 /* reflections.c: what a relay sees of the ports on which members listen: reflections that it keeps
  * open, and the proofs that it signs of them. */
-#include "base/assert.h"
 #include "base/clock.h"
 #include "net/relay/state.h"
 

@@ -10,7 +10,6 @@
 #include "train/model/decoder.h"
 #include "train/model/hf_fields.h"
 #include "train/model/hf_keys.h"
-#include "train/model/rope_table.h"
 
 #include <stdio.h>
 #include <string.h>

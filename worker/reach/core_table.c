@@ -1,6 +1,5 @@
 /* core_table.c: the pairs by member number (core_state.h): those that the document names, and those
  * whose calls come through a relay. */
-#include "base/assert.h"
 #include "worker/reach/core_state.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* reach_core.c: life of the reach core, documents, and what goes in (reach_core.h). */
 #include "worker/reach/reach_core.h"
 
-#include "base/assert.h"
 #include "worker/reach/core_state.h"
 
 #include <string.h>

@@ -4,7 +4,6 @@
 
 #include "base/model_shape.h"
 #include "base/parallel.h"
-#include "base/signals.h"
 #include "worker/local/local_commands.h"
 #include "worker/state/state_format.h"
 

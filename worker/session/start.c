@@ -8,7 +8,6 @@
 #include "base/json_lines.h"
 #include "base/run_silence.h"
 #include "net/portmap/portmap.h"
-#include "train/files/weights.h"
 #include "worker/transfer/donor_store.h"
 #include "worker/transfer/fetch_store.h"
 

@@ -1,7 +1,6 @@
 /* means_recovery.c: see means_recovery.h. */
 #include "worker/state/means_recovery.h"
 
-#include "base/assert.h"
 #include "base/planted.h"
 
 uint64_t means_file_of(const struct global_config *g, uint64_t round) {

@@ -1,8 +1,6 @@
 /* statestore_scan.c: lists the files in --dir and sets aside unusable ones. */
 #include "worker/state/statestore_internal.h"
 
-#include "base/assert.h"
-#include "base/file.h"
 #include "train/files/weights.h"
 
 #include <dirent.h>

@@ -13,12 +13,8 @@
 #define RV_WORKER_TEXT_TEXT_CACHE_H
 
 #include "worker/text/text_file.h"
-#include "worker/text/text_shelf.h"
 
-enum {
-	TEXT_CACHE_PARTS = 64, /* files under way at once */
-	TEXT_CACHE_WANTED = TEXT_SHELF_WANTED
-};
+enum { TEXT_CACHE_PARTS = 64 /* files under way at once */ };
 
 struct text_cache;
 

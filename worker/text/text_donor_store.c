@@ -1,8 +1,6 @@
 /* text_donor_store.c: see text_donor_store.h. */
 #include "worker/text/text_donor_store.h"
 
-#include "base/assert.h"
-#include "base/file.h"
 #include "base/jobs.h"
 #include "train/text/published/file_hash.h"
 #include "worker/text/text_file.h"

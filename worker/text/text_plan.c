@@ -1,6 +1,5 @@
 /* text_plan.c: the planner's store and its news, as the text thread has them
  * (worker/text/text_thread_state.h). */
-#include "base/assert.h"
 #include "worker/text/text_thread_state.h"
 
 #include <string.h>

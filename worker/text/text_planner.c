@@ -1,7 +1,6 @@
 /* text_planner.c: see text_planner.h. */
 #include "worker/text/text_planner.h"
 
-#include "base/assert.h"
 #include "base/planted.h"
 
 #include <string.h>

@@ -2,7 +2,6 @@
  * where memory is short, the state itself, which does not change until it is read. */
 #include "worker/trainer/internal.h"
 
-#include "base/assert.h"
 #include "base/clock.h"
 
 #include <stdlib.h>

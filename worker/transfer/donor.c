@@ -2,7 +2,6 @@
 #include "worker/transfer/donor.h"
 
 #include "base/assert.h"
-#include "base/planted.h"
 
 #include <stddef.h>
 #include <string.h>

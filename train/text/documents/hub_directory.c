@@ -2,7 +2,6 @@
 #include "train/text/documents/hub_directory.h"
 
 #include "base/file.h"
-#include "train/text/tokenizer/text_check.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,7 +1,6 @@
 /* parquet.c: see parquet.h. */
 #include "train/text/documents/parquet.h"
 
-#include "base/assert.h"
 #include "train/text/documents/parquet_page.h"
 #include "train/text/documents/parquet_runs.h"
 

@@ -1,7 +1,6 @@
 /* manifest_json.c: a table of the manifest's fields reads and prints its JSON. */
 #include "train/text/published/manifest.h"
 
-#include "base/assert.h"
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/json_limits.h"

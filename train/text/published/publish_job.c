@@ -2,7 +2,6 @@
  * indexed at the end. */
 #include "train/text/published/publish_job.h"
 
-#include "base/assert.h"
 #include "base/file.h"
 #include "train/text/published/file_hash.h"
 #include "train/text/published/index_pages.h"
