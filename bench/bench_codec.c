@@ -197,6 +197,29 @@ static double gigabytes_per_s(struct operation *o, size_t values, int rounds) {
 	return o->bytes_per_value * (double)values / o->seconds[rounds / 2] * 1e-9;
 }
 
+static void release(struct buffers *b) {
+	global_release(&b->g);
+	free(b->theta);
+	free(b->local);
+	free(b->momentum);
+	free(b->acc);
+	free(b->code);
+	free(b->reduced);
+	for (int i = 0; i < WORKERS; i++)
+		free(b->contributions[i]);
+	free(b->measured.values);
+	free(b->scratch);
+}
+
+static void time_once(struct buffers *b, struct operation *o, int round) {
+	int64_t started_us = rv_clock_monotonic_us();
+	if (o->op)
+		per_chunk(b, o->op);
+	else
+		apply(b);
+	o->seconds[round] = (double)(rv_clock_monotonic_us() - started_us) * 1e-6;
+}
+
 int main(int argc, char **argv) {
 	const long values = argc > 1 ? strtol(argv[1], NULL, 10) : VALUES;
 	const int rounds = argc > 2 ? (int)strtol(argv[2], NULL, 10) : ROUNDS_MAX;
@@ -233,29 +256,13 @@ int main(int argc, char **argv) {
 	bench_warn_if_busy();
 	prepare(&b);
 	for (int round = 0; round < rounds; round++)
-		for (int i = 0; i < N_OPS; i++) {
-			int64_t started_us = rv_clock_monotonic_us();
-			if (ops[i].op)
-				per_chunk(&b, ops[i].op);
-			else
-				apply(&b);
-			ops[i].seconds[round] = (double)(rv_clock_monotonic_us() - started_us) * 1e-6;
-		}
+		for (int i = 0; i < N_OPS; i++)
+			time_once(&b, &ops[i], round);
 	struct bench_report report = {.bench = "codec"};
 	double peer = gigabytes_per_s(&ops[0], b.n, rounds);
 	for (int i = 1; i < N_OPS; i++)
 		bench_more_is_better(&report, ops[i].name, "memcpy", gigabytes_per_s(&ops[i], b.n, rounds), peer, "GB/s");
 	bench_print_table(&report);
-	global_release(&b.g);
-	free(b.theta);
-	free(b.local);
-	free(b.momentum);
-	free(b.acc);
-	free(b.code);
-	free(b.reduced);
-	for (int i = 0; i < WORKERS; i++)
-		free(b.contributions[i]);
-	free(b.measured.values);
-	free(b.scratch);
+	release(&b);
 	return 0;
 }
