@@ -228,8 +228,7 @@ static void tell_injected(struct rv_events *events, const struct sim_stats *sum)
 	rv_event(events, RV_INFO, "injected", by_kind, "%llu faults:%s", (unsigned long long)faults, text);
 }
 
-static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
-	tell_injected(events, sum);
+static void tell_rounds(struct rv_events *events, const struct sim_stats *sum) {
 	rv_event(
 		events, RV_INFO, "rounds",
 		RV_FIELDS(
@@ -256,12 +255,10 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 			rv_field_int("torn_writes", (int64_t)sum->torn_writes), rv_field_int("named", (int64_t)sum->named),
 			rv_field_int("resynced", (int64_t)sum->resynced), rv_field_int("faded", (int64_t)sum->faded)),
 		"%llu rounds committed, %llu of them in rows, %llu rows left out, %llu rosters of a later attempt, %llu logs "
-		"and %llu snapshots fetched, %llu found on "
-		"the "
-		"own disk, %llu writes torn, %llu rollbacks, progress kept %llu times, %llu outer steps behind an overlap, "
-		"%llu of them late, %llu contributions with a residual, %llu chunks of contributions clipped, %llu "
-		"contributions coarser or in part; flipped bits: "
-		"%llu named, %llu resynced, %llu faded",
+		"and %llu snapshots fetched, %llu found on the own disk, %llu writes torn, %llu rollbacks, progress kept %llu "
+		"times, %llu outer steps behind an overlap, %llu of them late, %llu contributions with a residual, %llu "
+		"chunks of contributions clipped, %llu contributions coarser or in part; flipped bits: %llu named, %llu "
+		"resynced, %llu faded",
 		(unsigned long long)sum->commits, (unsigned long long)sum->commits_in_rows,
 		(unsigned long long)sum->rows_left_out, (unsigned long long)sum->later_attempts,
 		(unsigned long long)sum->fetched_logs, (unsigned long long)sum->fetched_snapshots,
@@ -270,6 +267,11 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 		(unsigned long long)sum->given_away, (unsigned long long)sum->residuals, (unsigned long long)sum->clipped,
 		(unsigned long long)sum->sent_less, (unsigned long long)sum->named, (unsigned long long)sum->resynced,
 		(unsigned long long)sum->faded);
+}
+
+static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
+	tell_injected(events, sum);
+	tell_rounds(events, sum);
 	if (sum->wrongly_suspected > 0)
 		rv_event(events, RV_INFO, "wrongly_suspected",
 				 RV_FIELDS(rv_field_int("times", (int64_t)sum->wrongly_suspected)),
