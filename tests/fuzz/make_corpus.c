@@ -293,10 +293,8 @@ static void put_frame(struct seeds *s, const struct frame_header *h, const void 
 	rv_write_bytes(&s->w, body, n);
 }
 
-static void make_frames(struct seeds *s) {
-	uint64_t tag = frame_run_tag(frame_run);
-	uint8_t body[FRAME_HELLO_BYTES], data[64];
-	fill(data, sizeof data, 1);
+static void make_reduce_frames(struct seeds *s, uint64_t tag, const uint8_t data[64]) {
+	uint8_t body[FRAME_HELLO_BYTES];
 	struct frame_hello hello = {.protocol = FRAME_VERSION, .role = FRAME_DIALER, .member = 2};
 	memcpy(hello.run_id, frame_run, sizeof frame_run);
 	struct frame_header h = frame_header_of(FRAME_HELLO, tag, FRAME_HELLO_BYTES);
@@ -311,6 +309,9 @@ static void make_frames(struct seeds *s) {
 		put_frame(s, &h, data, m.data_bytes);
 	}
 	seed_end(s, "frame", "hello_and_reduce");
+}
+
+static void make_column_frames(struct seeds *s, uint64_t tag, const uint8_t data[64]) {
 	seed_begin(s);
 	rv_write_u8(&s->w, 0);
 	for (uint8_t type = REDUCE_SCATTER; type <= REDUCE_PING; type++) {
@@ -323,45 +324,62 @@ static void make_frames(struct seeds *s) {
 							   .attempt = 2,
 							   .data = data,
 							   .data_bytes = ping ? 0 : 20};
-		h = frame_reduce_encode(&m, tag);
+		struct frame_header h = frame_reduce_encode(&m, tag);
 		put_frame(s, &h, data, m.data_bytes);
 	}
 	seed_end(s, "frame", "columns");
-	struct frame_fetch fetch = {.kind = FRAME_FETCH_SNAPSHOT, .part = FRAME_PART_MANIFEST, .round = 4, .index = 1};
-	struct frame_fetch none = {.kind = FRAME_FETCH_LOG, .round = 4};
-	struct frame_piece piece = {
-		.of = {.kind = FRAME_FETCH_LOG, .round = 9, .index = 3}, .encoding = FRAME_ZSTD, .offset = 8, .total = 40};
-	seed_begin(s);
-	rv_write_u8(&s->w, 0);
-	h = frame_fetch_encode(&fetch, tag, body);
+}
+
+/* A request, an answer to another one, and a NONE: 32 bytes of `data` behind the answer. */
+static void put_transfer(struct seeds *s, uint64_t tag, const struct frame_fetch *fetch, struct frame_piece piece,
+						 const struct frame_fetch *none, const uint8_t data[64]) {
+	uint8_t body[FRAME_HELLO_BYTES];
+	struct frame_header h = frame_fetch_encode(fetch, tag, body);
 	put_frame(s, &h, body, FRAME_FETCH_BYTES);
+	piece.offset = 8;
+	piece.total = 40;
 	piece.data = data;
 	piece.data_bytes = 32;
 	h = frame_piece_encode(&piece, tag, body);
 	put_frame(s, &h, body, FRAME_PIECE_BYTES);
 	rv_write_bytes(&s->w, data, piece.data_bytes);
-	h = frame_none_encode(&none, tag, body);
+	h = frame_none_encode(none, tag, body);
 	put_frame(s, &h, body, FRAME_NONE_BYTES);
-	seed_end(s, "frame", "fetch_piece_none");
-	const uint64_t files[] = {0, 17, (uint64_t)1 << 48 | 3};
-	uint8_t asked[FRAME_TEXT_FILE_BYTES * NET_MAX_TEXT_FILES];
-	fetch = (struct frame_fetch){.kind = FRAME_FETCH_TEXT, .round = 17, .index = 2};
-	piece.of = fetch;
-	piece.encoding = FRAME_RAW;
+}
+
+static void make_state_frames(struct seeds *s, uint64_t tag, const uint8_t data[64]) {
+	const struct frame_fetch fetch = {
+		.kind = FRAME_FETCH_SNAPSHOT, .part = FRAME_PART_MANIFEST, .round = 4, .index = 1};
+	const struct frame_fetch none = {.kind = FRAME_FETCH_LOG, .round = 4};
+	const struct frame_piece piece = {.of = {.kind = FRAME_FETCH_LOG, .round = 9, .index = 3}, .encoding = FRAME_ZSTD};
 	seed_begin(s);
 	rv_write_u8(&s->w, 0);
-	h = frame_text_ask_encode(files, 3, tag, asked);
+	put_transfer(s, tag, &fetch, piece, &none, data);
+	seed_end(s, "frame", "fetch_piece_none");
+}
+
+static void make_text_frames(struct seeds *s, uint64_t tag, const uint8_t data[64]) {
+	const uint64_t files[] = {0, 17, (uint64_t)1 << 48 | 3};
+	uint8_t asked[FRAME_TEXT_FILE_BYTES * NET_MAX_TEXT_FILES], held[FRAME_TEXT_HELD_BYTES];
+	const struct frame_fetch fetch = {.kind = FRAME_FETCH_TEXT, .round = 17, .index = 2};
+	seed_begin(s);
+	rv_write_u8(&s->w, 0);
+	struct frame_header h = frame_text_ask_encode(files, 3, tag, asked);
 	put_frame(s, &h, asked, h.body_bytes);
-	h = frame_text_held_encode(5, tag, body);
-	put_frame(s, &h, body, FRAME_TEXT_HELD_BYTES);
-	h = frame_fetch_encode(&fetch, tag, body);
-	put_frame(s, &h, body, FRAME_FETCH_BYTES);
-	h = frame_piece_encode(&piece, tag, body);
-	put_frame(s, &h, body, FRAME_PIECE_BYTES);
-	rv_write_bytes(&s->w, data, piece.data_bytes);
-	h = frame_none_encode(&fetch, tag, body);
-	put_frame(s, &h, body, FRAME_NONE_BYTES);
+	h = frame_text_held_encode(5, tag, held);
+	put_frame(s, &h, held, FRAME_TEXT_HELD_BYTES);
+	put_transfer(s, tag, &fetch, (struct frame_piece){.of = fetch, .encoding = FRAME_RAW}, &fetch, data);
 	seed_end(s, "frame", "text");
+}
+
+static void make_frames(struct seeds *s) {
+	const uint64_t tag = frame_run_tag(frame_run);
+	uint8_t data[64];
+	fill(data, sizeof data, 1);
+	make_reduce_frames(s, tag, data);
+	make_column_frames(s, tag, data);
+	make_state_frames(s, tag, data);
+	make_text_frames(s, tag, data);
 }
 
 enum { CODEC_VALUES_MAX = 4100, CODEC_SEED_BYTES_MAX = 2048 };

@@ -357,74 +357,74 @@ void faults_on(struct sim *s, int host, enum sim_on what, uint64_t round, int64_
 	}
 }
 
-static void start_lasting(struct sim *s, int number) {
-	const struct sim_fault *f = fault_of(s, number);
-	s->plan->happened[number] = true;
+/* Starts a fault that is counted each time that it acts. Returns false for another one. */
+static bool start_counted_by_act(struct sim *s, const struct sim_fault *f) {
 	switch (f->kind) {
 	case FAULT_HTTP_LOSS:
 		s->net.http_loss = f->amount;
-		break;
+		return true;
 	case FAULT_HTTP_DOUBLING:
 		s->net.http_doubling = f->amount;
-		break;
+		return true;
 	case FAULT_HTTP_ECHO:
 		s->net.http_echo = f->amount;
-		break;
+		return true;
 	case FAULT_LIAR:
 		s->liar = f->host;
-		break;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void start_lasting(struct sim *s, int number) {
+	const struct sim_fault *f = fault_of(s, number);
+	s->plan->happened[number] = true;
+	if (start_counted_by_act(s, f))
+		return;
+	s->stats.faults[f->kind]++;
+	switch (f->kind) {
 	case FAULT_WITHHOLDER:
 		s->withholder = f->host;
 		s->withheld = (enum sim_withheld)f->amount;
-		s->stats.faults[f->kind]++;
 		break;
 	case FAULT_IMPOSTOR:
 		s->impostor = f->host;
 		s->impersonated = f->peer;
 		s->had_impostor = true;
-		s->stats.faults[f->kind]++;
 		break;
 	case FAULT_GHOST:
 		s->ghost = f->host;
-		s->stats.faults[f->kind]++;
 		break;
 	case FAULT_ACCUSER:
 		s->accuser = f->host;
-		s->stats.faults[f->kind]++;
 		break;
 	case FAULT_REFUSER:
 		s->refuses[f->host] |= UINT64_C(1) << f->peer;
 		sim_cut(s, f->host, f->peer, true);
 		sim_cut(s, f->peer, f->host, true);
-		s->stats.faults[f->kind]++;
 		break;
 	case FAULT_CLAIMER:
 		s->lies[f->host] |= UINT32_C(1) << (int)f->amount;
-		s->stats.faults[f->kind]++;
 		break;
 	case FAULT_RELAY_DROPS:
 		s->relays[0].drops = f->amount;
 		s->false_relays |= 1;
-		s->stats.faults[f->kind]++;
 		break;
 	case FAULT_FALSE_ADDRESS:
 		s->false_address = f->host;
-		s->stats.faults[f->kind]++;
 		break;
 	case FAULT_FALSE_RELAY:
 		s->relays[relay_of(f)].is = (uint8_t)f->amount;
 		s->false_relays |= 1u << relay_of(f);
-		s->stats.faults[f->kind]++;
 		break;
 	case FAULT_HOME:
 		homes_add(s, f->set, (enum sim_home_kind)f->amount, f->moment);
-		s->stats.faults[f->kind]++;
 		break;
 	default:
 		for (int h = 0; h < s->opt.n_workers; h++)
 			if (sim_in_set(s->opt.n_workers, f->set, h))
 				homes_add_one(s, h, HOME_SYMMETRIC);
-		s->stats.faults[f->kind]++;
 	}
 }
 
