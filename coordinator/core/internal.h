@@ -1,47 +1,49 @@
 /* internal.h: the functions behind core.h, shared by the files of this folder and included by no
  * other. Their state is in state.h.
  *
- * core.c     joins, reports, bans, time: what comes in
- * slots.c    which members are in memory, and where; which one gives way to another
- * queue.c    decisions waiting to be durable
- * record.c   ... and what a durable one changes (live and in replay: the same code)
- * members.c  which members are alive, hold the state, have a contribution
- * rivals.c   whose reports count when two processes have one key
- * roster.c   OPEN: when the roster is frozen
- * slow.c     ... which members stay out of it, because of their lines
- * arrivals.c ... and for which members that are catching up it waits
- * exclusion.c ... which members stay out, or are not waited for, because of what they have cost
- * reopen.c   ... again, after a roster of none
- * votes.c    REDUCE: votes, commit, the next attempt
- * deadline.c REDUCE: how long an attempt may take
- * majority.c ... and how long a majority waits for the other votes
- * disputes.c REDUCE: votes that differ, and votes of few
- * proofs.c   proofs of equivocation
- * suspects.c REDUCE: accusations
- * pairs.c    which members reach each other
- * odds.c     which accuse each other alone
- * owners.c   which can own chunks, by that
- * apart.c    ... in a roster of several rows
- * meetings.c ... and in its columns
- * deal.c     ... and who shares a row there
- * notice.c   the notice in a reply to a member's report
- * ownership.c   which member owns which chunks
- * shares.c   ... and how many
- * kept_owners.c ... and how many stay with their owner from round to round
- * kept_chunks.c ... and which
- * rows.c     ... in a roster of several rows
- * leases.c   which sequences of the text each member reads
- * audits.c   which averages members check, and what follows
- * scores.c   whose training members check, and what follows
- * evasion.c  members that keep their auditors away
- * reputation.c strikes, quarantine and appeals; and how much newcomers weigh
+ * core.c         joins, reports, bans, time: what comes in
+ * slots.c        which members are in memory, and where; which one gives way to another
+ * queue.c        decisions waiting to be durable
+ * record.c       ... and what a durable one changes (live and in replay: the same code)
+ * members.c      which members are alive, hold the state, have a contribution
+ * rivals.c       whose reports count when two processes have one key
+ * roster.c       OPEN: when the roster is frozen
+ * slow.c         ... which members stay out of it, because of their lines
+ * arrivals.c     ... and for which members that are catching up it waits
+ * exclusion.c    ... which members stay out, or are not waited for, because of what they have cost
+ * reopen.c       ... again, after a roster of none
+ * votes.c        REDUCE: votes, commit, the next attempt
+ * deadline.c     REDUCE: how long an attempt may take
+ * majority.c     ... and how long a majority waits for the other votes
+ * disputes.c     REDUCE: votes that differ, and votes of few
+ * proofs.c       proofs of equivocation
+ * suspects.c     REDUCE: accusations
+ * pairs.c        which members reach each other
+ * odds.c         which accuse each other alone
+ * owners.c       which can own chunks, by that
+ * apart.c        ... in a roster of several rows
+ * meetings.c     ... and in its columns
+ * deal.c         ... and who shares a row there
+ * notice.c       the notice in a reply to a member's report
+ * ownership.c    which member owns which chunks
+ * shares.c       ... and how many
+ * kept_owners.c  ... and how many stay with their owner from round to round
+ * kept_chunks.c  ... and which
+ * rows.c         ... in a roster of several rows
+ * leases.c       which sequences of the text each member reads
+ * audits.c       which averages members check, and what follows
+ * scores.c       whose training members check, and what follows
+ * evasion.c      members that keep their auditors away
+ * reputation.c   strikes, quarantine and appeals; and how much newcomers weigh
  * snapshot.c     which full hash the majority vouches for
- * standstill.c ... and which members vote on it when too few have the state
- * past.c     committed rounds and vouched snapshots, to go back to
- * rollback.c which members still hold the state; committed rounds are taken back
- * houses.c   which members are in one house
- * document.c what is announced
- * views.c    ... to each member, where one document for all would be too long */
+ * standstill.c   ... and which members vote on it when too few have the state
+ * past.c         committed rounds and vouched snapshots, to go back to
+ * rollback.c     which members still hold the state; committed rounds are taken back
+ * houses.c       which members are in one house
+ * document.c     what is announced
+ * views.c        ... to each member, where one document for all would be too long
+ * relays.c       the relays that documents list
+ * invariants.c   what must hold of the state after every record and step */
 #ifndef RV_COORDINATOR_CORE_INTERNAL_H
 #define RV_COORDINATOR_CORE_INTERNAL_H
 

@@ -1,10 +1,19 @@
-/* internal.h: the state behind service.h, shared by service.c (requests, records), joins.c (who
- * becomes a member), candidates.c (addresses of members), invites.c, askers.c (who waits for
- * approval), stats.c (committed rounds, news), waiting.c (missing members), storage.c (failing
- * disks), data_shards.c (workers that read the same text), outliers.c (unusual members),
- * pair_tickets.c, reach_test.c, relay.c (the coordinator's own), relay_offers.c (members' own),
- * text.c (who trains on what), status.c and metrics.c (output for people). No other file includes
- * it. */
+/* internal.h: the state behind service.h, shared by these files and included by no other.
+ *
+ * service.c         requests, records
+ * joins.c           who becomes a member; invites.c, askers.c: who waits for approval
+ * candidates.c      addresses of members
+ * stats.c           committed rounds, news
+ * waiting.c         missing members; not_held.c: nobody has the run's state
+ * storage.c         failing disks
+ * data_shards.c     workers that read the same text; text.c: who trains on what
+ * outliers.c        unusual members
+ * evidence.c        votes that differ; audits.c, audit_key.c: audits and their secret
+ * slow.c            members whose lines cannot make the deadline
+ * pair_tickets.c    tickets for meetings at a relay; reach_test.c: reachability tests
+ * relay.c           the coordinator's relay; relay_offers.c: members' own
+ * about.c           what the operator says of the run
+ * status.c, metrics.c, time.c, heldout.c, loss_chart.c   output for people */
 #ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
 

@@ -7,7 +7,8 @@
  *   core_relays.c   which relays are good
  *   core_mapping.c  reflections, and what they show of the worker's router
  *   core_table.c    the pairs by member number
- *   core_pairs.c    the ways of a pair: from a wish of the mesh to a route */
+ *   core_pairs.c    the ways of a pair: from a wish of the mesh to a route
+ *   core_hosts.c    the hosts that a peer's candidates name, and how often others may be dialed */
 #ifndef RV_WORKER_REACH_CORE_STATE_H
 #define RV_WORKER_REACH_CORE_STATE_H
 

@@ -1,14 +1,22 @@
-/* internal.h: the platform around the session core (worker/session/core.h), shared by session*.c
- * only: session.c (the loop, signals, the end), join.c (until it is a member), preflight.c (what
- * a run asks of this machine), start.c (building), inputs.c (text, tokenizer, initial weights),
- * memory.c, limits.c (of processors and GPUs); the core's tables: trainer.c, disk.c, links.c,
- * control.c; events.c (the log), notice.c (the coordinator's notices to this worker), metrics.c
- * (metrics.jsonl), progress.c (the progress line), text.c (the text of a run that hands it out),
- * text_donor.c (to others), audit.c and score.c (audits of others), trace_lines.c, network.c
- * (changes of the network), reach.c (stations at relays), reach_test.c (how others reach it),
- * own_relay.c (the relay that this worker runs for others), allowed.c (what its person allows
- * now), rest.c (a pause that lasts), adjust.c (settings that change), disk_plan.c, traffic.c (the
- * bytes of its line). */
+/* internal.h: the platform around the session core (worker/session/core.h), shared by these files
+ * and included by no other.
+ *
+ * session.c         the loop, signals, the end
+ * preflight.c       what a run asks of this machine; disk_plan.c, memory.c: whether it has that
+ * consent.c         shows it to the person, and asks
+ * join.c            until it is a member; reach_test.c: how others reach it
+ * start.c           makes all parts; inputs.c: text, tokenizer, initial weights
+ * trainer.c, disk.c, links.c, control.c   the four tables of the session core
+ * candidates.c      addresses in reports; network.c: changes of the network
+ * reach.c           stations at relays; own_relay.c: the relay that it runs for others
+ * text.c            the run's text; own_text.c: one that a person brings; text_donor.c: for others
+ * audit.c, score.c  audits of others; evidence.c: what it got, where votes differ
+ * allowed.c         what its person allows now; limits.c, traffic.c: processors, GPU, line
+ * rest.c            a pause that lasts; adjust.c: settings that change
+ * serving_key.c     another key serves the run
+ * notice.c          the coordinator's notices
+ * events.c, metrics.c, trace_lines.c, history.c   the log and the records in its directory
+ * progress.c, status.c, local.c, samples.c        output for the person; the page */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
