@@ -33,7 +33,7 @@ double contributions_size(const struct report *const *owners, const uint32_t *ow
 	return robust_median(sizes, count);
 }
 
-void contributions_compare(struct contribution *row, int n, double size, double median) {
+void contributions_compare(struct contribution_figures *row, int n, double size, double median) {
 	for (int i = 0; i < n; i++)
 		row[i].norm = fmin(row[i].norm * (size / median), CONTRIBUTION_NORM_MAX);
 }
@@ -75,13 +75,13 @@ static int gather(const struct report *const *owners, const uint32_t *owned, int
 }
 
 void contributions_of(const struct report *const *owners, const uint32_t *owned, int n_owners, const uint8_t *parts,
-					  int n, struct contribution *out) {
+					  int n, struct contribution_figures *out) {
 	struct figures f;
 	for (int i = 0; i < n; i++) {
 		int count = gather(owners, owned, n_owners, parts, n, i, &f);
-		out[i] = (struct contribution){.measured = count > 0,
-									   .norm = robust_median(f.norm, count),
-									   .cosine = robust_median(f.cosine, count),
-									   .clipped = robust_median(f.clipped, count)};
+		out[i] = (struct contribution_figures){.measured = count > 0,
+											   .norm = robust_median(f.norm, count),
+											   .cosine = robust_median(f.cosine, count),
+											   .clipped = robust_median(f.clipped, count)};
 	}
 }

@@ -16,7 +16,7 @@
 
 #include "net/control/control.h"
 
-struct contribution {
+struct contribution_figures {
 	bool measured;  /* else nothing below is known */
 	double norm;    /* over the median norm of the roster: 1 is usual; at most CONTRIBUTION_NORM_MAX */
 	double cosine;  /* of the angle to the mean (of its row), in [-1, 1]; 0 if one of the two is 0 */
@@ -29,13 +29,13 @@ struct contribution {
  * `owned` chunks each; a report that does not measure n participants, or whose sender owns nothing,
  * is ignored. parts (n): member_ref.part of each. n, n_owners <= NET_MAX_ROW. */
 void contributions_of(const struct report *const *owners, const uint32_t *owned, int n_owners, const uint8_t *parts,
-					  int n, struct contribution *out);
+					  int n, struct contribution_figures *out);
 
 /* Returns the median over these owners of the median norm of a chunk that each measured: the size
  * of the row's contributions; 0: none is known. */
 double contributions_size(const struct report *const *owners, const uint32_t *owned, int n_owners, int n);
 /* Makes the norms of a row, which contributions_of has filled in, relative to the whole roster:
  * `size` is the row's, `median` that of the rows' sizes, both positive. */
-void contributions_compare(struct contribution *row, int n, double size, double median);
+void contributions_compare(struct contribution_figures *row, int n, double size, double median);
 
 #endif

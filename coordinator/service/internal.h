@@ -54,7 +54,7 @@ struct oddity {
 /* The last contribution of a member, since this coordinator started. */
 struct outlier {
 	uint64_t round; /* of `last` */
-	struct contribution last;
+	struct contribution_figures last;
 	struct oddity odd[SERVICE_ODDITIES];
 };
 

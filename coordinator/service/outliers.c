@@ -27,7 +27,7 @@
 struct round_figures {
 	int n;
 	uint32_t slots[NET_MAX_ROSTER];
-	struct contribution of[NET_MAX_ROSTER];
+	struct contribution_figures of[NET_MAX_ROSTER];
 	bool sparse[NET_MAX_ROSTER]; /* sent by a sparse codec, unlike others */
 	uint8_t parts[NET_MAX_ROSTER];
 	bool odd[NET_MAX_ROSTER][SERVICE_ODDITIES];
@@ -55,7 +55,7 @@ static void judge_losses(struct round_figures *f) {
  * what its form lets one expect: the values that it sends are its largest, and with error feedback
  * those of several rounds. */
 static void judge_form(struct round_figures *f, int i) {
-	const struct contribution *c = &f->of[i];
+	const struct contribution_figures *c = &f->of[i];
 	const bool less = f->sparse[i] || f->parts[i] > 0;
 	if (!c->measured)
 		return;

@@ -45,7 +45,7 @@ static struct report owner(void) {
 	return r;
 }
 
-static void check_figures(const struct contribution *c) {
+static void check_figures(const struct contribution_figures *c) {
 	for (int i = 0; i < 4; i++) {
 		assert_true(c[i].measured);
 		near(c[i].norm, i == 3 ? 10 : 1);
@@ -57,7 +57,7 @@ static void check_figures(const struct contribution *c) {
 static void test_what_owners_measured(void **state) {
 	(void)state;
 	struct report a = owner(), b = owner(), c = owner(), silent = {.n_measured = 0};
-	struct contribution out[NET_MAX_ROW];
+	struct contribution_figures out[NET_MAX_ROW];
 	const uint32_t owned[] = {10, 10, 10, 10};
 	contributions_of((const struct report *[]){&a, &b, &c, &silent}, owned, 4, all, 4, out);
 	check_figures(out);
@@ -76,7 +76,7 @@ static void test_what_owners_measured(void **state) {
 static void test_who_measured_nothing(void **state) {
 	(void)state;
 	struct report a = owner(), other = owner();
-	struct contribution out[NET_MAX_ROW];
+	struct contribution_figures out[NET_MAX_ROW];
 	other.n_measured = 3; /* of another roster */
 	contributions_of((const struct report *[]){&a, &other}, (uint32_t[]){0, 7}, 2, all, 4, out);
 	for (int i = 0; i < 4; i++)
@@ -98,7 +98,7 @@ static void test_a_part_is_judged_by_those_that_have_some(void **state) {
 	(void)state;
 	const uint8_t parts[NET_MAX_ROW] = {[3] = 5};
 	struct report a = owner(), b = owner(), c = owner();
-	struct contribution out[NET_MAX_ROW];
+	struct contribution_figures out[NET_MAX_ROW];
 	const struct report *owners[] = {&a, &b, &c};
 	const uint32_t owned[] = {10, 10, 10};
 	a.measured[3] = b.measured[3] = (struct report_measured){.norm2 = 0};

@@ -17,7 +17,7 @@ enum reach_family mapping_family(const struct address *a) {
 	return strchr(a->host, ':') != NULL ? REACH_V6 : REACH_V4;
 }
 
-static struct reflection *of(struct reach_core *r, const struct reach_reflection *w) {
+static struct kept_reflection *of(struct reach_core *r, const struct reach_reflection *w) {
 	RV_ASSERT(w->station < REACH_STATIONS && w->family < REACH_FAMILIES && w->port < REACH_PORTS);
 	return &r->stations[w->station].reflections[w->family][w->port];
 }
@@ -49,7 +49,7 @@ static uint16_t port_of(const struct reach_core *r, const struct reach_reflectio
 
 static void ask(struct reach_core *r, const struct reach_reflection *w) {
 	const struct station *s = &r->stations[w->station];
-	struct reflection *f = of(r, w);
+	struct kept_reflection *f = of(r, w);
 	int place = place_of_family(r, s->place, w->family);
 	uint16_t port = place != NOWHERE ? port_of(r, w, place) : 0;
 	f->again_us = INT64_MAX;
@@ -68,14 +68,14 @@ static void each(struct reach_core *r, int64_t now_us, int station,
 }
 
 static void begin(struct reach_core *r, int64_t now_us, const struct reach_reflection *w) {
-	*of(r, w) = (struct reflection){.again_us = now_us, .pause_us = FIRST_PAUSE_US};
+	*of(r, w) = (struct kept_reflection){.again_us = now_us, .pause_us = FIRST_PAUSE_US};
 }
 
 static void end(struct reach_core *r, int64_t now_us, const struct reach_reflection *w) {
 	(void)now_us;
 	if (of(r, w)->is_asked)
 		r->ops.end_reflection(r->ops.ctx, w);
-	*of(r, w) = (struct reflection){.again_us = INT64_MAX};
+	*of(r, w) = (struct kept_reflection){.again_us = INT64_MAX};
 }
 
 void mapping_begin(struct reach_core *r, int64_t now_us, int station) {
@@ -125,7 +125,7 @@ static bool is_same(const struct address *a, const struct address *b) {
 	return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-static uint8_t kind_of(const struct reflection *main, const struct reflection *second) {
+static uint8_t kind_of(const struct kept_reflection *main, const struct kept_reflection *second) {
 	if (!second->is_open)
 		return REACH_MAPPING_UNKNOWN;
 	return is_same(&main->at, &second->at) ? REACH_MAPPING_INDEPENDENT : REACH_MAPPING_DEPENDENT;
@@ -133,8 +133,8 @@ static uint8_t kind_of(const struct reflection *main, const struct reflection *s
 
 static void learn(struct reach_core *r, int64_t now_us, enum reach_family family) {
 	const struct station *home = &r->stations[r->home];
-	const struct reflection *main = &home->reflections[family][REACH_MAIN_PORT];
-	const struct reflection *second = &home->reflections[family][REACH_SECOND_PORT];
+	const struct kept_reflection *main = &home->reflections[family][REACH_MAIN_PORT];
+	const struct kept_reflection *second = &home->reflections[family][REACH_SECOND_PORT];
 	struct reach_mapping *known = &r->mappings[family], now = {.at = main->at, .kind = kind_of(main, second)};
 	if (!main->is_open || !second->is_settled)
 		return;
@@ -154,7 +154,7 @@ static void learn(struct reach_core *r, int64_t now_us, enum reach_family family
 
 void mapping_seen(struct reach_core *r, int64_t now_us, const struct reach_reflection *which,
 				  const struct address *at) {
-	struct reflection *f = of(r, which);
+	struct kept_reflection *f = of(r, which);
 	RV_ASSERT(f->is_asked && !f->is_open);
 	f->is_open = f->is_settled = true;
 	f->at = *at;
@@ -172,7 +172,7 @@ static void forget(struct reach_core *r, const struct reach_reflection *which) {
 }
 
 void mapping_lost(struct reach_core *r, int64_t now_us, const struct reach_reflection *which) {
-	struct reflection *f = of(r, which);
+	struct kept_reflection *f = of(r, which);
 	RV_ASSERT(f->is_asked);
 	if (f->is_open && now_us - f->open_us >= STEADY_US)
 		f->pause_us = FIRST_PAUSE_US;

@@ -18,7 +18,7 @@
 
 enum { HOST_BYTES = 16, NOWHERE = -1 };
 
-struct reflection {
+struct kept_reflection {
 	bool is_asked; /* of the platform: connecting, or open */
 	bool is_open;
 	bool is_settled; /* it was answered, or has failed, or cannot be, since the station is up */
@@ -44,7 +44,7 @@ struct station {
 	int64_t used_us;           /* time when a call was last made or taken */
 	uint8_t token[NET_TOKEN_BYTES];
 	uint16_t second_port;
-	struct reflection reflections[REACH_FAMILIES][REACH_PORTS];
+	struct kept_reflection reflections[REACH_FAMILIES][REACH_PORTS];
 };
 
 enum pair_step {
