@@ -17,12 +17,13 @@ import argparse, json, math, os, random, re, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from attacked_run import Run  # noqa: E402
+from attacked_run import GATED, Run  # noqa: E402
 from registry import ATTACKS  # noqa: E402
 
 MODEL = {"n-layer": 2, "n-head": 2, "n-embd": 32, "context": 32, "batch": 4, "steps-per-round": 8, "rounds": 12,
          "warmup-steps": 10, "lr": 0.003}
 PATIENCE = {"silence-ms": 4000, "grace-ms": 8000}
+LIARS_S = 20  # that all wait for attackers to report, so that they are in the first roster; some never do
 HARM = 0.03  # of the held-out loss, beside the worse of both honest runs
 KINDS = {"1of4": (4, 1), "2of8": (8, 2), "pair": (8, 2)}
 LAB = (20, 4)
@@ -38,8 +39,12 @@ def play(options, workers, evil, config, shards=None):
     try:
         run.serve()
         began = time.monotonic()
-        members = [run.join(i, *((evil[i - first_evil].evil, evil[i - first_evil].program) if i >= first_evil else ()))
-                   for i in range(workers)]
+        run.gate()
+        members = [run.join(i, *((evil[i - first_evil].evil, evil[i - first_evil].program) if i >= first_evil else
+                                 (None, GATED))) for i in range(workers)]
+        run.wait(lambda: run.are_level(range(first_evil)), "the honest ones train", options.seconds)
+        run.comes(lambda: run.are_level(range(workers)), LIARS_S)
+        run.open_gate()
         run.comes(lambda: all(m.poll() is not None for m in members[:first_evil]), options.seconds)
         took = time.monotonic() - began
         losses = run.evaluations()
@@ -205,7 +210,7 @@ def parse(argv):
     a.add_argument("--keep", action="store_true", help="the runs' directories")
     a.add_argument("--out", default="", help="JSON lines (build/attack/results.jsonl)")
     options = a.parse_args(argv)
-    options.harm = 5 * HARM if options.short else HARM  # who joins in time for round 0 is chance
+    options.harm = 5 * HARM if options.short else HARM  # runs are short, and an attempt without one trains on less
     if options.short:
         PATIENCE.update({"silence-ms": 10000, "grace-ms": 600000})
     options.kinds = options.kinds or (["1of4"] if options.short else ["1of4", "2of8", "pair", "lab", "sim"])

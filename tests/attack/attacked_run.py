@@ -2,6 +2,7 @@
 (tests/attack/evil.h), for ./dev attack and bench/poison.py."""
 import json, os, random, re, shutil, signal, string, subprocess, sys, tempfile, time
 
+GATED = "rivulet-worker-gated"
 RANDOM_TEXT = "--data"  # an honest program that was given random letters to train on
 
 # Events by which the coordinator names a member as the cause of something.
@@ -59,9 +60,24 @@ class Run:
         where = self.path(f"w{i}")
         p = self.start(f"w{i}", os.path.join(self.bin, program), link, "--yes", "--on-battery", "--on-metered", "--dir", where, "--data", text,
                        "--listen", "127.0.0.1:0", "--threads", "1", "--eval-every", "1",
-                       env={"RIVULET_EVIL": evil} if evil else None)
+                       env={"RIVULET_GATE": self.path("gate"), **({"RIVULET_EVIL": evil} if evil else {})})
         self.wait(lambda: os.path.exists(os.path.join(where, "run.conf")), f"worker {i} joins")
         return p
+
+    def gate(self):
+        """Holds workers that are joined as GATED in front of their first step, until open_gate()."""
+        with open(self.path("gate"), "w") as f:
+            f.write("0\n")
+
+    def open_gate(self):
+        os.remove(self.path("gate"))
+
+    def are_level(self, members):
+        """Whether the coordinator has heard of all of these members that they train, or have trained, its round."""
+        status = json.loads(self.tool("status", "--dir", self.path("run"), "--json"))
+        found = {m["member"]: m for m in status["members"]}
+        return all(i in found and found[i]["phase"] in ("training", "ready") and found[i]["round"] == status["round"]
+                   for i in members)
 
     def random_text(self):
         """As many letters as the text has bytes, of one seed."""

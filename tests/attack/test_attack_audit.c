@@ -82,9 +82,9 @@ static bool is_named_at_once(struct e2e *e, int first) {
 }
 
 /* Starts runs with audits until the liar is named at once. Eight chunks of 68 are drawn and it owns
- * a quarter of them: one run in ten misses its first lie, five in a row one in 100,000. */
+ * a quarter of them: one run in ten misses its first lie, eight in a row one in 100 million. */
 static void start_caught(struct e2e *e, int first, const char *evil) {
-	enum { TRIES = 5 };
+	enum { TRIES = 8 };
 	for (int i = 0; i < TRIES; i++) {
 		start(e, AUDITED, EVIL, first, evil);
 		if (is_named_at_once(e, first))

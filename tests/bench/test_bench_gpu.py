@@ -315,13 +315,15 @@ class Emulated(Folder):
         except subprocess.TimeoutExpired:
             os.killpg(p.pid, signal.SIGKILL) if group else p.kill()
             p.wait()
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while self.left_over() and time.monotonic() < end:
             time.sleep(0.05)
         self.assertEqual(self.left_over(), [])
 
     def test_a_killed_call_is_gone_on_with(self):
-        random.seed(os.getpid())
+        seed = os.getpid()
+        print("seed", seed, flush=True)
+        random.seed(seed)
         for group in (True, False):  # all its processes; only itself, whose programs end with it
             self.kill_a_call(random.uniform(0.3, 1.5), group)
         ended = self.call(BIN, "--only", self.STEPS)

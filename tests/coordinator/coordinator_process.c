@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARGS_MAX = 32, REQUEST_TIMEOUT_MS = 60000 };
+enum { ARGS_MAX = 32, REQUEST_TIMEOUT_MS = 120000 };
 
 /* ---- processes ---- */
 
@@ -80,8 +80,8 @@ void coordinator_invite(struct coordinator *c, struct invite *out) {
 /* ---- clients ---- */
 
 static void connect_as_identity(struct client *k, const struct coordinator *c, const uint8_t *server_key) {
-	struct http_client_config cfg = {.server = c->at, .identity = &k->id, .connect_timeout_ms = c->timeout_ms};
 	k->timeout_ms = c->timeout_ms > 0 ? c->timeout_ms : REQUEST_TIMEOUT_MS;
+	struct http_client_config cfg = {.server = c->at, .identity = &k->id, .connect_timeout_ms = k->timeout_ms};
 	cfg.trust = run_trust_of(c->run_id, server_key != NULL ? server_key : c->root);
 	assert_ok(http_client_new(&cfg, &k->http, &et));
 }

@@ -304,7 +304,7 @@ static void test_oversized_bodies(void **state) {
 /* Bodies as long as evidence are read from members only, on a connection that has shown the key;
  * and a member does not send them without end. */
 static void test_evidence_is_of_members_at_a_pace(void **state) {
-	enum { LONG = 8192, MOST = 64 };
+	enum { LONG = 8192, MOST = 10000 };
 	struct coordinator *c = *state;
 	struct client k;
 	struct invite in;

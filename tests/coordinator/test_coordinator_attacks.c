@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "tests/common/check.h"
+#include "tests/common/deadline.h"
 #include "tests/coordinator/coordinator_process.h"
 #include "tests/coordinator/run_chunks.h"
 
@@ -29,7 +30,6 @@ static int set_up(void **state) {
 	struct scene *s = calloc(1, sizeof *s);
 	struct invite in;
 	*state = s;
-	s->c.timeout_ms = 10000;
 	coordinator_make(&s->c, config);
 	coordinator_invite(&s->c, &in);
 	client_init(&s->evil, &s->c, GHOST, NULL);
@@ -146,7 +146,7 @@ static bool honest_worker_gets_on(struct scene *s) {
 	coordinator_invite(&s->c, &in);
 	client_init(&k, &s->c, HONEST, NULL);
 	assert_int_equal(client_join(&k, &s->c, &in, NULL), 200);
-	for (int i = 0; i < 30 && !on; i++) {
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "a round with it"); !on && !deadline_is_over(&d);) {
 		learn(s, &k);
 		int at = document_find(&s->d, 1);
 		on = s->d.phase == RUN_REDUCE && at >= 0 && s->d.n_chunks == run_chunks(config, s->d.round);

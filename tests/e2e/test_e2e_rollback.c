@@ -17,11 +17,11 @@ enum { N = 3, TOKENS_PER_ROUND = 4 * 2 * 32 * N };
  * proves. */
 static const char slow_enough[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
 								  "min-workers = 3\nsteps-per-round = 4\nrounds = 24\nsnapshot-every = 64\n"
-								  "grace-ms = 60000\nsilence-ms = 3000\n";
+								  "grace-ms = 60000\nsilence-ms = 30000\n";
 /* A snapshot every other round: of early rounds nothing is left. */
 static const char snapshots_often[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
 									  "min-workers = 3\nsteps-per-round = 4\nrounds = 100000\nsnapshot-every = 2\n"
-									  "grace-ms = 60000\nsilence-ms = 3000\n";
+									  "grace-ms = 60000\nsilence-ms = 30000\n";
 static const int everybody[] = {0, 1, 2};
 
 /* Starts all, gated, and waits until worker 0 has seen this round: some rounds later they stop. */

@@ -14,7 +14,7 @@ enum { N = 3, KILLED = 128 + SIGKILL, TRIES = 100, AHEAD = 3 };
 
 static const char run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
 						  "min-workers = 3\nsteps-per-round = 20\nrounds = 120\nsnapshot-every = 64\n"
-						  "grace-ms = 60000\nsilence-ms = 3000\n";
+						  "grace-ms = 60000\nsilence-ms = 30000\n";
 static const int everybody[] = {0, 1, 2};
 
 static void restart_coordinator(struct e2e *e, const char *env) {

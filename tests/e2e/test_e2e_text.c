@@ -195,13 +195,14 @@ static void a_member_that_dies_is_left(void **state) {
 	*state = &e;
 	open_run(&e, RUN "min-workers = 2\n" E2E_STEADY, 3, false, NULL);
 	set_args(&e, slow);
-	e2e_start_worker(&e, 0, NULL, NULL);
-	e2e_start_worker(&e, 1, NULL, NULL);
+	e2e_gate_at(&e, 0); /* two of them could end the run before the third has come */
+	e2e_start_gated_workers(&e, 2);
 	come_with_a_link(&e);
-	e2e_start_worker(&e, 2, NULL, NULL);
+	e2e_start_worker(&e, 2, E2E_GATED, NULL);
 	wait_for_shards(&e, 2, 2);
 	process_signal(&e.workers[1], SIGKILL);
 	process_assert_exit(&e.workers[1], 128 + SIGKILL);
+	e2e_open_gate(&e);
 	e2e_assert_same_end(&e, (const int[]){0, 2}, 2, chain, full);
 	assert_from_members(&e, 2);
 	assert_int_equal(notices(&e, 2, "gave wrong bytes"), 0);

@@ -58,6 +58,7 @@ class Links:
     def __init__(self, homes, hosts):
         self.homes, self.hosts = homes, hosts
         self.first, self.last, self.relayed, self.over = {}, set(), {}, {}
+        self.looked = 0  # when it looked last
         servers = homes.servers
         self.relays = {a for name in ("relay", "coordinator") for a in (servers[name].v4, servers[name].v6)}
 
@@ -65,6 +66,7 @@ class Links:
         return {host.v4, host.v6, home.public_v4()} - {None}
 
     def look(self, now):
+        self.looked = now
         sockets = {host.name: established(host) for _, host in self.hosts}
         peers = {name: {address for _, address, port in found if port not in RELAY_PORTS or address not in self.relays}
                  for name, found in sockets.items()}
@@ -133,13 +135,13 @@ def _join(one, other):
 
 def ways_of_pairs(links, logs, ended):
     """Returns {pair: {way, seconds, agrees}} from {host: Logged}. agrees: the sockets show the same; None: it changed too
-    short a time before the end. A pair with different words of its two workers has both, and does not agree."""
+    short a time before the last look, or after it. A pair with different words of its two workers has both, and does not agree."""
     found = {}
     for (_, a), (_, b) in itertools.combinations(links.hosts, 2):
         x, y, pair = logs[a.name], logs[b.name], f"{a.name}-{b.name}"
         (one, first, changed), (other, also_first, also_changed) = x.way(y.member), y.way(x.member)
         seconds = [s for s in (first, also_first) if s is not None]
-        settled = max(changed, also_changed) < ended - SETTLED_S
+        settled = max(changed, also_changed) < min(ended, links.looked) - SETTLED_S
         way = _join(one, other)
         agrees = " and " not in way and _agree(way, _way_of_sockets(pair, links))
         found[pair] = {"way": way, "seconds": min(seconds, default=None),

@@ -24,9 +24,9 @@ from matrix import NEIGHBOURS, PROGRAMS, SHOWN
 from runs import PORT, Choices, Run, name_the_coordinator
 
 AT_ONCE = 4  # pairs; each is four processes
-PATIENCE_S = 40
+PATIENCE_S = 60
 BETTER_S = 1  # later than the first link: a better one has replaced it
-TRIES = 2  # a busy machine may have been too slow
+TRIES = 3  # a busy machine may have been too slow
 PROMISED = {"lan": "dialed", "direct": "dialed", "mapped": "dialed", "learnt": "dialed", "punch": "punched", "hairpin": "punched",
             "punch6": "punched", "relay": "relayed"}  # what a worker's `path` calls meet.py's ways
 ORDER = ("lan", "dialed", "dialed6", "punched6", "punched", "relayed", "none")

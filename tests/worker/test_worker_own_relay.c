@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { RATE = 1 << 30, WAIT_US = 10000, WAITS = 1000 };
+enum { RATE = 1 << 30, WAIT_US = 10000, WAITS = 12000 };
 
 struct world {
 	struct own_relay *relay;

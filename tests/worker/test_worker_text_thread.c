@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SHARDS = 5, URLS = 4 };
+enum { SHARDS = 5, URLS = 4, PATIENCE_S = 120 /* only a hang takes so long */ };
 
 static char from[256], dir[256];
 static struct manifest text;
@@ -140,30 +140,26 @@ static void a_text_is_read_while_it_comes(void **state) {
 	text_close(t);
 }
 
+static bool is_here(int shard) {
+	char path[600];
+	snprintf(path, sizeof path, "%s/shard-%06d.bin", dir, shard);
+	return access(path, R_OK) == 0;
+}
+
 static void what_is_wanted_comes_ahead(void **state) {
 	struct text *t = opened((const char *const[URLS]){"ok"}, SHARDS);
 	(void)state;
 	text_want(t, (uint64_t[]){3, 1}, 2);
-	for (int i = 0; i < 1000 && text_stats(t).cached_bytes < 2 * TEXT_FIXTURE_SHARD_BYTES; i++)
-		(void)usleep(10000);
-	char path[600];
-	snprintf(path, sizeof path, "%s/shard-000003.bin", dir);
-	for (int i = 0; i < 1000 && access(path, R_OK) != 0; i++)
-		(void)usleep(10000);
-	assert_int_equal(access(path, R_OK), 0);
+	for (struct deadline d = deadline_in(PATIENCE_S, "two shards");
+		 text_stats(t).cached_bytes < 2 * TEXT_FIXTURE_SHARD_BYTES || !is_here(3);)
+		deadline_pause(&d);
 	assert_int_equal(text_stats(t).stall_us, 0);
 	text_close(t);
 }
 
 static void wait_for_later(struct text *t) {
-	for (struct deadline d = deadline_in(120, "what is wanted later"); !text_has_later(t);)
+	for (struct deadline d = deadline_in(PATIENCE_S, "what is wanted later"); !text_has_later(t);)
 		deadline_pause(&d);
-}
-
-static bool is_here(int shard) {
-	char path[600];
-	snprintf(path, sizeof path, "%s/shard-%06d.bin", dir, shard);
-	return access(path, R_OK) == 0;
 }
 
 /* What an evaluation reads comes behind what training reads, nobody waits for it, and it is
@@ -262,8 +258,8 @@ static void liars_are_named(void **state) {
 	char notice[TEXT_NOTICE_BYTES] = "";
 	(void)state;
 	text_want(t, (uint64_t[]){0}, 1);
-	for (int i = 0; i < 1000 && text_stats(t).lies == 0; i++)
-		(void)usleep(10000);
+	for (struct deadline d = deadline_in(PATIENCE_S, "a lie"); text_stats(t).lies == 0;)
+		deadline_pause(&d);
 	assert_int_equal(text_stats(t).lies, 1);
 	assert_true(text_notice(t, notice));
 	assert_non_null(strstr(notice, "/lie gave wrong bytes of shard-000000.bin"));
