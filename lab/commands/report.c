@@ -41,7 +41,7 @@ static enum rv_err read_line(const struct report_options *o, struct report_line 
 	return RV_OK;
 }
 
-static enum rv_err write_page(const struct report *r, const struct report_figures *figures, const char *path,
+static enum rv_err write_page(const struct lab_report *r, const struct report_figures *figures, const char *path,
 							  struct rv_errtext *et) {
 	char *html = NULL;
 	size_t n = 0;
@@ -66,14 +66,14 @@ static enum rv_err check_out(const void *opts, const struct rv_args *args, struc
 	return read_line(o, &line, et);
 }
 
-static void tell_skipped(const struct report *r) {
+static void tell_skipped(const struct lab_report *r) {
 	for (int i = 0; i < r->n_skipped && i < REPORT_MAX_SKIPPED; i++)
 		(void)fprintf(stderr, "skipped: %s\n", r->skipped[i]);
 	if (r->n_skipped > REPORT_MAX_SKIPPED)
 		(void)fprintf(stderr, "skipped: and %d more\n", r->n_skipped - REPORT_MAX_SKIPPED);
 }
 
-static enum rv_err write_all(const struct report *r, const struct report_options *o, struct rv_errtext *et) {
+static enum rv_err write_all(const struct lab_report *r, const struct report_options *o, struct rv_errtext *et) {
 	struct report_figures *figures = malloc(sizeof *figures);
 	if (!figures)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a report");
@@ -90,7 +90,7 @@ static enum rv_err write_all(const struct report *r, const struct report_options
 static enum rv_err run_report(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct report_options *o = opts;
 	struct report_line line;
-	struct report *r = calloc(1, sizeof *r);
+	struct lab_report *r = calloc(1, sizeof *r);
 	if (!r)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a report");
 	enum rv_err e = check_out(opts, args, et);

@@ -134,7 +134,7 @@ static int open_file(const struct file_server *s, const char *name, uint64_t *by
 	return file;
 }
 
-static bool answer_file(struct file_server *s, int fd, const struct http_request *q, int file, uint64_t bytes) {
+static bool answer_file(struct file_server *s, int fd, const struct http_request_head *q, int file, uint64_t bytes) {
 	char range[HTTP_RANGE_TEXT_BYTES], line[HTTP_RANGE_TEXT_BYTES + 32] = "";
 	uint64_t first, n;
 	const enum http_status status = http_range_cut(&q->range, bytes, &first, &n);
@@ -148,7 +148,7 @@ static bool answer_file(struct file_server *s, int fd, const struct http_request
 }
 
 /* Answers a request. Returns false if the connection is to be closed. */
-static bool answer(struct file_server *s, int fd, const struct http_request *q) {
+static bool answer(struct file_server *s, int fd, const struct http_request_head *q) {
 	uint64_t bytes = 0;
 	if (q->fault == HTTP_BAD_REQUEST || q->fault == HTTP_NOT_ALLOWED) {
 		(void)send_head(s, fd, q->fault, 0, "", false); /* a body may follow, which is not read */
@@ -174,7 +174,7 @@ static void converse(struct file_server *s, int fd) {
 				return;
 			n += (size_t)k;
 		}
-		const struct http_request q = http_request_of(head, length);
+		const struct http_request_head q = http_request_of(head, length);
 		if (!answer(s, fd, &q) || atomic_load(&s->stopping))
 			return;
 		n -= length;

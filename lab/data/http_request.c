@@ -60,7 +60,7 @@ static bool take_name(struct span target, char name[static HTTP_NAME_BYTES]) {
 	return file_name_is_published(name);
 }
 
-static void take_header(struct span line, struct http_request *q, bool *has_condition) {
+static void take_header(struct span line, struct http_request_head *q, bool *has_condition) {
 	const char *colon = memchr(line.at, ':', line.n);
 	if (!colon || colon == line.at || memchr(line.at, ' ', (size_t)(colon - line.at)) ||
 		memchr(line.at, '\t', (size_t)(colon - line.at))) {
@@ -85,15 +85,15 @@ static void take_header(struct span line, struct http_request *q, bool *has_cond
 		q->fault = HTTP_BAD_REQUEST; /* a body, which no request here has */
 }
 
-struct http_request http_request_of(const char *head, size_t n) {
-	struct http_request q = {.fault = HTTP_OK, .keeps_alive = true, .wants_body = true};
+struct http_request_head http_request_of(const char *head, size_t n) {
+	struct http_request_head q = {.fault = HTTP_OK, .keeps_alive = true, .wants_body = true};
 	struct span rest = {head, n}, line = {head, 0};
 	bool has_condition = false;
 	if (!take_line(&rest, &line))
-		return (struct http_request){.fault = HTTP_BAD_REQUEST};
+		return (struct http_request_head){.fault = HTTP_BAD_REQUEST};
 	const struct span method = take_word(&line), target = take_word(&line);
 	if (!begins(line, "HTTP/1.") || line.n != 8)
-		return (struct http_request){.fault = HTTP_BAD_REQUEST};
+		return (struct http_request_head){.fault = HTTP_BAD_REQUEST};
 	q.keeps_alive = line.at[7] != '0';
 	q.wants_body = equals(method, "GET");
 	if (!q.wants_body && !equals(method, "HEAD"))

@@ -1,5 +1,5 @@
 /* http_request.h: the head of an HTTP/1.1 request (RFC 9112) for a file of one directory. Pure
- * functions: bytes in, what is asked for out. */
+ * functions: bytes in, the request out. */
 #ifndef RV_LAB_DATA_HTTP_REQUEST_H
 #define RV_LAB_DATA_HTTP_REQUEST_H
 
@@ -21,7 +21,7 @@ enum http_status {
 	HTTP_UNAVAILABLE = 503
 };
 
-struct http_request {
+struct http_request_head {
 	enum http_status fault;     /* HTTP_OK: the fields below hold */
 	char name[HTTP_NAME_BYTES]; /* of a published file; no slash, no leading dot */
 	bool wants_body;            /* false: HEAD */
@@ -32,5 +32,5 @@ struct http_request {
 /* Returns the length of a head that `bytes` begin with, its empty line included; 0: not whole. */
 size_t http_head_length(const char *bytes, size_t n);
 /* Reads a whole head of n bytes. */
-struct http_request http_request_of(const char *head, size_t n);
+struct http_request_head http_request_of(const char *head, size_t n);
 #endif

@@ -73,7 +73,8 @@ static enum rv_err add_member(struct report_run *run, const struct report_member
 }
 
 /* A new run at the end. Doubles at powers of two. */
-static enum rv_err add_run(struct report *p, const char *directory, struct report_run **out, struct rv_errtext *et) {
+static enum rv_err add_run(struct lab_report *p, const char *directory, struct report_run **out,
+						   struct rv_errtext *et) {
 	if (p->n_runs == REPORT_MAX_RUNS)
 		return rv_fail(et, RV_E_RANGE, "more than %d runs; name fewer directories", REPORT_MAX_RUNS);
 	if ((p->n_runs & (p->n_runs - 1)) == 0) {
@@ -101,7 +102,7 @@ static void parent_of(const char *dir, char out[REPORT_PATH_BYTES]) {
 		snprintf(out, REPORT_PATH_BYTES, "%s", slash ? "/" : ".");
 }
 
-static enum rv_err add_to_run(struct report *p, const char *dir, const struct report_member *m, bool *is_new,
+static enum rv_err add_to_run(struct lab_report *p, const char *dir, const struct report_member *m, bool *is_new,
 							  struct rv_errtext *et) {
 	char parent[REPORT_PATH_BYTES];
 	const bool worker = is_worker(&m->record);
@@ -119,7 +120,7 @@ static enum rv_err add_to_run(struct report *p, const char *dir, const struct re
 	return e;
 }
 
-__attribute__((format(printf, 2, 3))) static void skip(struct report *p, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void skip(struct lab_report *p, const char *format, ...) {
 	if (p->n_skipped < REPORT_MAX_SKIPPED) {
 		va_list values;
 		va_start(values, format);
@@ -130,7 +131,7 @@ __attribute__((format(printf, 2, 3))) static void skip(struct report *p, const c
 	p->n_skipped++;
 }
 
-static bool is_read(const struct report *p, const struct stat *file) {
+static bool is_read(const struct lab_report *p, const struct stat *file) {
 	for (int i = 0; i < p->n_runs; i++)
 		for (int k = 0; k < p->runs[i].n_members; k++)
 			if (p->runs[i].members[k].device == file->st_dev && p->runs[i].members[k].inode == file->st_ino)
@@ -139,7 +140,7 @@ static bool is_read(const struct report *p, const struct stat *file) {
 }
 
 /* Takes over the record and the facts. */
-static enum rv_err add_record(struct report *p, const char *dir, const struct stat *file, struct run_record *r,
+static enum rv_err add_record(struct lab_report *p, const char *dir, const struct stat *file, struct run_record *r,
 							  struct report_facts *facts, struct rv_errtext *et) {
 	struct report_member m = member_of(r);
 	bool is_new;
@@ -157,7 +158,7 @@ static enum rv_err add_record(struct report *p, const char *dir, const struct st
 
 /* Adds a run. Returns RV_OK also if a file is unusable: that is named, and the run left out,
  * because without its options it would be grouped wrongly. */
-static enum rv_err add_directory(struct report *p, const char *dir, struct rv_errtext *et) {
+static enum rv_err add_directory(struct lab_report *p, const char *dir, struct rv_errtext *et) {
 	char path[REPORT_PATH_BYTES + 32];
 	struct run_record r;
 	struct report_facts facts;
@@ -194,12 +195,12 @@ static int no_dots(const struct dirent *d) {
 
 /* A cell of a sweep that has not begun is no fault of anybody, but its absence should be
  * noticed. */
-static void note_waiting(struct report *p, const char *dir) {
+static void note_waiting(struct lab_report *p, const char *dir) {
 	if (holds(dir, "sweep.json"))
 		skip(p, "%s: no " METRICS_FILE ": this cell of a sweep has not begun", dir);
 }
 
-static enum rv_err add_below(struct report *p, const char *path, int *n_found, struct rv_errtext *et) {
+static enum rv_err add_below(struct lab_report *p, const char *path, int *n_found, struct rv_errtext *et) {
 	struct dirent **entries;
 	int n = scandir(path, &entries, no_dots, alphasort);
 	enum rv_err e = RV_OK;
@@ -222,7 +223,7 @@ static enum rv_err add_below(struct report *p, const char *path, int *n_found, s
 	return e;
 }
 
-static enum rv_err add_path(struct report *p, const char *path, struct rv_errtext *et) {
+static enum rv_err add_path(struct lab_report *p, const char *path, struct rv_errtext *et) {
 	int n_found = 0;
 	const int n_again = p->n_again;
 	if (strlen(path) >= REPORT_PATH_BYTES - 1) {
@@ -342,9 +343,9 @@ static void summarise(struct report_run *run, const struct report_line *line) {
 		snprintf(run->label, sizeof run->label, "%s", run->evals_of->record.name);
 }
 
-enum rv_err report_collect(struct report *p, const char *const *paths, int n_paths, const struct report_line *line,
+enum rv_err report_collect(struct lab_report *p, const char *const *paths, int n_paths, const struct report_line *line,
 						   struct rv_errtext *et) {
-	*p = (struct report){.line = *line};
+	*p = (struct lab_report){.line = *line};
 	for (int i = 0; i < n_paths; i++)
 		RV_TRY(add_path(p, paths[i], et));
 	if (p->n_runs == 0)
@@ -354,7 +355,7 @@ enum rv_err report_collect(struct report *p, const char *const *paths, int n_pat
 	return report_group_runs(p, et);
 }
 
-void report_release(struct report *p) {
+void report_release(struct lab_report *p) {
 	for (int i = 0; i < p->n_runs; i++) {
 		for (int k = 0; k < p->runs[i].n_members; k++)
 			run_record_release(&p->runs[i].members[k].record);
@@ -363,5 +364,5 @@ void report_release(struct report *p) {
 	}
 	free(p->runs);
 	free(p->groups);
-	*p = (struct report){0};
+	*p = (struct lab_report){0};
 }

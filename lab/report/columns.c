@@ -71,7 +71,7 @@ static void diverged_text(const struct report_group *g, char out[CELL_TEXT_BYTES
 /* ---- numbers ---- */
 
 #define NUMBER(function, expression)                                                                                   \
-	static double function(const struct report *p, const struct report_group *g) {                                     \
+	static double function(const struct lab_report *p, const struct report_group *g) {                                 \
 		(void)p;                                                                                                       \
 		return expression;                                                                                             \
 	}
@@ -97,7 +97,7 @@ static void print_large(double v, char out[CHART_TEXT_BYTES]) {
 }
 
 /* Which held-out text: the same in the curves. */
-static void loss_header(const struct report *p, char out[CELL_TEXT_BYTES]) {
+static void loss_header(const struct lab_report *p, char out[CELL_TEXT_BYTES]) {
 	const struct report_eval e = report_eval_tokens(p);
 	char some[CHART_TEXT_BYTES], all[CHART_TEXT_BYTES];
 	chart_si((double)e.tokens, some);
@@ -110,7 +110,7 @@ static void loss_header(const struct report *p, char out[CELL_TEXT_BYTES]) {
 		snprintf(out, CELL_TEXT_BYTES, "held-out loss (%s of %s tokens)", some, all);
 }
 
-void report_header_text(const struct report_column *c, const struct report *p, char out[CELL_TEXT_BYTES]) {
+void report_header_text(const struct report_column *c, const struct lab_report *p, char out[CELL_TEXT_BYTES]) {
 	if (c->write_header)
 		c->write_header(p, out);
 	else
@@ -158,7 +158,7 @@ const struct report_column report_columns[] = {
 	{.name = NULL},
 };
 
-static struct report_spread number_of(const struct report_column *c, const struct report *p,
+static struct report_spread number_of(const struct report_column *c, const struct lab_report *p,
 									  const struct report_group *g) {
 	if (c->number)
 		return (struct report_spread){.mean = c->number(p, g), .sd = NAN};
@@ -173,7 +173,7 @@ static void number_text(const struct report_column *c, double v, char out[CHART_
 }
 
 /* A deviation that the printed digits do not show is left out. */
-void report_cell_text(const struct report_column *c, const struct report *p, const struct report_group *g,
+void report_cell_text(const struct report_column *c, const struct lab_report *p, const struct report_group *g,
 					  char out[CELL_TEXT_BYTES]) {
 	char mean[CHART_TEXT_BYTES], sd[CHART_TEXT_BYTES];
 	if (c->text) {
@@ -193,7 +193,7 @@ void report_cell_text(const struct report_column *c, const struct report *p, con
 				 c->spread == offsetof(struct report_group, loss) && g->n_diverged == g->n_runs ? "diverged" : "–");
 }
 
-bool report_column_used(const struct report_column *c, const struct report *p) {
+bool report_column_used(const struct report_column *c, const struct lab_report *p) {
 	char text[CELL_TEXT_BYTES];
 	for (int i = 0; c->header && i < p->n_groups; i++) {
 		report_cell_text(c, p, &p->groups[i], text);
@@ -205,7 +205,8 @@ bool report_column_used(const struct report_column *c, const struct report *p) {
 
 /* ---- CSV ---- */
 
-static void csv_cell(const struct report_column *c, const struct report *p, const struct report_group *g, FILE *out) {
+static void csv_cell(const struct report_column *c, const struct lab_report *p, const struct report_group *g,
+					 FILE *out) {
 	char text[CELL_TEXT_BYTES];
 	if (c->text) {
 		c->text(g, text);
@@ -221,7 +222,7 @@ static void csv_cell(const struct report_column *c, const struct report *p, cons
 }
 
 void report_csv_configurations(const void *report, FILE *out) {
-	const struct report *p = report;
+	const struct lab_report *p = report;
 	for (const struct report_column *c = report_columns; c->name; c++)
 		(void)fprintf(out, !c->spread ? "%s%s" : "%s%s,%s_sd", c > report_columns ? "," : "", c->name,
 					  c->name); /* NOLINT: both formats are constants */
@@ -276,7 +277,7 @@ static void csv_run(const struct report_group *g, const struct report_run *r, FI
 }
 
 void report_csv_runs(const void *report, FILE *out) {
-	const struct report *p = report;
+	const struct lab_report *p = report;
 	(void)fputs("configuration,directory,seed,data,program,records,state,rounds,tokens,loss,average_loss,replica_loss,"
 				"bytes_sent,"
 				"delta_cosine,delta_norm,codec_error,codec_cosine,heldout_tokens,threads,compute_s,reduce_s,idle_s,"

@@ -20,7 +20,7 @@ static enum rv_err write_file(const char *dir, const char *name, csv_writer *wri
 	return e;
 }
 
-enum rv_err report_write_csv(const struct report *p, const struct report_figures *f, const char *dir,
+enum rv_err report_write_csv(const struct lab_report *p, const struct report_figures *f, const char *dir,
 							 struct rv_errtext *et) {
 	RV_TRY(rv_dir_make(dir, 0755, et));
 	RV_TRY(write_file(dir, "configurations", report_csv_configurations, p, et));

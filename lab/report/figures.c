@@ -78,7 +78,7 @@ static int by_group(const void *a, const void *b) {
 
 /* Of all lines those that are shown, in the table's order; returns how many: the best of each kind,
  * then the second best... */
-static int choose_lines(const struct report *p, bool series, struct line_of *lines, int *n_all) {
+static int choose_lines(const struct lab_report *p, bool series, struct line_of *lines, int *n_all) {
 	int n = series ? p->n_series : p->n_groups;
 	for (int i = 0; i < n; i++)
 		lines[i] = (struct line_of){.group = -1, .loss = INFINITY};
@@ -124,7 +124,7 @@ static double final_x(const struct report_group *g, enum against against) {
 									  : g->wall_s.mean;
 }
 
-static struct chart_series final_series(const struct report *p, int first, enum against against, double **numbers) {
+static struct chart_series final_series(const struct lab_report *p, int first, enum against against, double **numbers) {
 	const struct report_group *g = &p->groups[first];
 	int cap = 0;
 	for (int i = first; i < p->n_groups; i++)
@@ -191,7 +191,7 @@ static struct chart_series curve_of(const struct report_group *g, enum against a
 
 /* Clearly worse than guessing, that training has failed: it would flatten all else. 0: not known of
  * every run. */
-static double most_shown(const struct report *p) {
+static double most_shown(const struct lab_report *p) {
 	const double clearly = 1.1;
 	double most = 0;
 	for (int i = 0; i < p->n_runs; i++) {
@@ -223,7 +223,7 @@ static void mark_group(struct line_chart *c, int series, double x, double loss, 
 		add_mark(c, series, x, text);
 }
 
-static void mark_series(const struct report *p, struct line_chart *c, int first, enum against against) {
+static void mark_series(const struct lab_report *p, struct line_chart *c, int first, enum against against) {
 	for (int i = first; i < p->n_groups; i++)
 		if (p->groups[i].series == p->groups[first].series)
 			mark_group(c, c->n_series, final_x(&p->groups[i], against), p->groups[i].loss.mean, &p->groups[i]);
@@ -262,7 +262,7 @@ static void drop_lines(struct report_figures *f, int at) {
 	}
 }
 
-static void write_title(const struct report *p, const struct figure_plan *plan, char title[192]) {
+static void write_title(const struct lab_report *p, const struct figure_plan *plan, char title[192]) {
 	char line[REPORT_LINE_TEXT_BYTES];
 	report_line_text(&p->line, line);
 	if (plan->against == AGAINST_WALL)
@@ -272,7 +272,7 @@ static void write_title(const struct report *p, const struct figure_plan *plan, 
 }
 
 /* Final figures are left out where they say nothing. */
-static enum rv_err add_figure(const struct report *p, const struct figure_plan *plan, struct report_figures *f,
+static enum rv_err add_figure(const struct lab_report *p, const struct figure_plan *plan, struct report_figures *f,
 							  struct line_of *lines, struct rv_errtext *et) {
 	int at = f->n_lines;
 	struct line_chart *c = &f->lines[at];
@@ -317,7 +317,7 @@ static int by_final_loss(const void *a, const void *b) {
 	return x < y ? -1 : x > y;
 }
 
-static void write_dot(const struct report *p, const struct report_group *g, struct chart_dot *d) {
+static void write_dot(const struct lab_report *p, const struct report_group *g, struct chart_dot *d) {
 	char when[REPORT_LABEL_BYTES];
 	*d = (struct chart_dot){
 		.value = g->loss.mean, .sd = g->loss.sd, .paint = palette_paint(p, (int)(g - p->groups), false)};
@@ -333,7 +333,7 @@ static void write_dot(const struct report *p, const struct report_group *g, stru
 
 /* Every configuration by its loss: where methods are many, lines in a plane do not tell them
  * apart. */
-static enum rv_err add_dots(const struct report *p, struct report_figures *f, struct rv_errtext *et) {
+static enum rv_err add_dots(const struct lab_report *p, struct report_figures *f, struct rv_errtext *et) {
 	const struct report_group **sorted = calloc((size_t)p->n_groups, sizeof *sorted);
 	const struct report_group *baseline = report_baseline(p, NULL);
 	f->dot_list = calloc(REPORT_MAX_DOTS, sizeof *f->dot_list);
@@ -374,7 +374,7 @@ static void add_bars_of(const struct report_group *g, const struct report_run *r
 	}
 }
 
-static enum rv_err add_bars(const struct report *p, struct report_figures *f, struct rv_errtext *et) {
+static enum rv_err add_bars(const struct lab_report *p, struct report_figures *f, struct rv_errtext *et) {
 	f->bar_list = calloc(REPORT_MAX_BARS, sizeof *f->bar_list);
 	if (!f->bar_list)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the figures");
@@ -390,7 +390,7 @@ static enum rv_err add_bars(const struct report *p, struct report_figures *f, st
 	return RV_OK;
 }
 
-enum rv_err report_figures_make(const struct report *p, struct report_figures *f, struct rv_errtext *et) {
+enum rv_err report_figures_make(const struct lab_report *p, struct report_figures *f, struct rv_errtext *et) {
 	memset(f, 0, sizeof *f);
 	struct line_of *lines = calloc((size_t)p->n_groups, sizeof *lines);
 	enum rv_err e = lines ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the figures");

@@ -27,7 +27,7 @@ struct report_figures {
 };
 
 /* Makes the figures of a report, which borrow from *p. RV_E_NOMEM. Release *f even then. */
-enum rv_err report_figures_make(const struct report *p, struct report_figures *f, struct rv_errtext *et);
+enum rv_err report_figures_make(const struct lab_report *p, struct report_figures *f, struct rv_errtext *et);
 void report_figures_release(struct report_figures *f);
 
 #endif

@@ -101,7 +101,7 @@ static bool joins(const struct report_group *g, const struct report_run *r) {
 }
 
 /* Runs that are not of a sweep stay where the first of their configuration was found. */
-static void found_with_first(struct report *p) {
+static void found_with_first(struct lab_report *p) {
 	for (int i = 0; i < p->n_runs; i++)
 		for (int k = 0; k < i && !in_sweep(&p->runs[i]); k++)
 			if (rv_hash_equal(&p->runs[k].config, &p->runs[i].config)) {
@@ -150,7 +150,7 @@ static void measure(struct report_group *g) {
 }
 
 /* A series that was there before, or a new one. */
-static int series_of(const struct report *p, const struct report_group *g) {
+static int series_of(const struct lab_report *p, const struct report_group *g) {
 	for (const struct report_group *before = p->groups; before < g; before++)
 		if (rv_hash_equal(&before->runs[0].series, &g->runs[0].series))
 			return before->series;
@@ -158,7 +158,7 @@ static int series_of(const struct report *p, const struct report_group *g) {
 }
 
 /* Sorted runs: those of a configuration are neighbours. */
-static void make_groups(struct report *p) {
+static void make_groups(struct lab_report *p) {
 	RV_ASSERT(p->groups);
 	for (int i = 0; i < p->n_runs; i++) {
 		struct report_group *last = p->n_groups > 0 ? &p->groups[p->n_groups - 1] : NULL;
@@ -175,7 +175,7 @@ static void make_groups(struct report *p) {
 	}
 }
 
-enum rv_err report_group_runs(struct report *p, struct rv_errtext *et) {
+enum rv_err report_group_runs(struct lab_report *p, struct rv_errtext *et) {
 	p->groups = calloc((size_t)p->n_runs, sizeof *p->groups);
 	if (!p->groups)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a report of %d runs", p->n_runs);
@@ -200,7 +200,7 @@ static bool same_task(const struct report_group *a, const struct report_group *b
 		   a->runs[0].evals_of->record.eval_tokens == b->runs[0].evals_of->record.eval_tokens;
 }
 
-struct report_eval report_eval_tokens(const struct report *p) {
+struct report_eval report_eval_tokens(const struct lab_report *p) {
 	struct report_eval e = {0};
 	for (int i = 0; i < p->n_runs; i++) {
 		const struct run_record *r = &p->runs[i].evals_of->record;
@@ -216,7 +216,7 @@ void report_short_data(const char *data, char out[REPORT_SHORT_BYTES]) {
 	snprintf(out, REPORT_SHORT_BYTES, "%s", colon ? colon + 1 : data);
 }
 
-const char *report_program(const struct report *p) {
+const char *report_program(const struct lab_report *p) {
 	const char *first = p->runs[0].evals_of->record.program;
 	for (int i = 1; i < p->n_runs; i++)
 		if (strcmp(p->runs[i].evals_of->record.program, first) != 0)
@@ -224,14 +224,14 @@ const char *report_program(const struct report *p) {
 	return first;
 }
 
-bool report_texts_differ(const struct report *p) {
+bool report_texts_differ(const struct lab_report *p) {
 	for (int i = 1; i < p->n_runs; i++)
 		if (strcmp(p->runs[i].data, p->runs[0].data) != 0)
 			return true;
 	return false;
 }
 
-void report_models_text(const struct report *p, char out[REPORT_LABEL_BYTES]) {
+void report_models_text(const struct lab_report *p, char out[REPORT_LABEL_BYTES]) {
 	uint64_t least = UINT64_MAX, most = 0;
 	char from[CHART_TEXT_BYTES], to[CHART_TEXT_BYTES];
 	for (int i = 0; i < p->n_runs; i++) {
@@ -246,7 +246,7 @@ void report_models_text(const struct report *p, char out[REPORT_LABEL_BYTES]) {
 		snprintf(out, REPORT_LABEL_BYTES, "%s to %s parameters", from, to);
 }
 
-const struct report_group *report_baseline(const struct report *p, const struct report_group *of) {
+const struct report_group *report_baseline(const struct lab_report *p, const struct report_group *of) {
 	const struct report_group *best = NULL;
 	const uint32_t wanted = of ? of->runs[0].evals_of->record.workers : 0;
 	for (int i = 0; i < p->n_groups; i++) {
@@ -264,7 +264,7 @@ const struct report_group *report_baseline(const struct report *p, const struct 
 	return best;
 }
 
-double report_against_baseline(const struct report *p, const struct report_group *g) {
+double report_against_baseline(const struct lab_report *p, const struct report_group *g) {
 	const struct report_group *baseline = report_baseline(p, g);
 	return baseline && baseline != g ? g->loss.mean / baseline->loss.mean - 1 : NAN;
 }

@@ -39,7 +39,7 @@ static void print_cell(const char *element, const struct report_column *c, const
 }
 
 /* `row` NULL: the headers. */
-static void print_row(const struct report *p, const struct report_group *row, const bool *used, FILE *out) {
+static void print_row(const struct lab_report *p, const struct report_group *row, const bool *used, FILE *out) {
 	char text[CELL_TEXT_BYTES];
 	(void)fputs("<tr>", out);
 	for (int k = 0; report_columns[k].name; k++) {
@@ -55,7 +55,7 @@ static void print_row(const struct report *p, const struct report_group *row, co
 	(void)fputs("</tr>\n", out);
 }
 
-static void print_table(const struct report *p, FILE *out) {
+static void print_table(const struct lab_report *p, FILE *out) {
 	enum { COLUMNS_MAX = 64 };
 	bool used[COLUMNS_MAX] = {false};
 	for (int k = 0; report_columns[k].name; k++)
@@ -129,7 +129,7 @@ static void print_lines(const struct line_chart *c, int n_all, FILE *out) {
 	close_figure(c->id, chart_csv_lines, c, out);
 }
 
-static void print_dots(const struct report *p, const struct dot_chart *c, FILE *out) {
+static void print_dots(const struct lab_report *p, const struct dot_chart *c, FILE *out) {
 	open_figure(c->id, c->title, c->label, out);
 	chart_print_dots(c, out);
 	(void)fputs("<p>", out);
@@ -176,7 +176,7 @@ static void print_head(FILE *out) {
 	(void)fputs("</style></head><body>\n<h1>Rivulet: runs side by side</h1>\n", out);
 }
 
-static void print_notes(const struct report *p, FILE *out) {
+static void print_notes(const struct lab_report *p, FILE *out) {
 	char line[REPORT_LINE_TEXT_BYTES];
 	report_line_text(&p->line, line);
 	(void)fprintf(
@@ -192,7 +192,7 @@ static void print_notes(const struct report *p, FILE *out) {
 }
 
 /* What the runs were trained on and by. */
-static void print_provenance(const struct report *p, FILE *out) {
+static void print_provenance(const struct lab_report *p, FILE *out) {
 	const struct run_record *first = &p->runs[0].evals_of->record;
 	char models[REPORT_LABEL_BYTES];
 	report_models_text(p, models);
@@ -215,7 +215,7 @@ static void print_provenance(const struct report *p, FILE *out) {
 	(void)fputs("</p>\n", out);
 }
 
-static void print_skipped(const struct report *p, FILE *out) {
+static void print_skipped(const struct lab_report *p, FILE *out) {
 	int kept = p->n_skipped < REPORT_MAX_SKIPPED ? p->n_skipped : REPORT_MAX_SKIPPED;
 	if (kept == 0)
 		return;
@@ -230,7 +230,7 @@ static void print_skipped(const struct report *p, FILE *out) {
 	(void)fputs("</ul>\n", out);
 }
 
-void report_print_html(const struct report *p, const struct report_figures *f, FILE *out) {
+void report_print_html(const struct lab_report *p, const struct report_figures *f, FILE *out) {
 	print_head(out);
 	print_notes(p, out);
 	print_provenance(p, out);

@@ -57,7 +57,7 @@ static const char *as_given(const struct report_run *r, const char *name, const 
 	return usual ? usual : value;
 }
 
-static void find_varying(const struct report *p, struct varying *v) {
+static void find_varying(const struct lab_report *p, struct varying *v) {
 	const struct report_run *first = NULL;
 	for (int i = 0; i < p->n_runs; i++) {
 		const struct report_run *r = &p->runs[i];
@@ -176,7 +176,7 @@ static void label_group(struct report_group *g, struct varying *v) {
 	clean_text(g->series_label);
 }
 
-enum rv_err report_label_groups(struct report *p, struct rv_errtext *et) {
+enum rv_err report_label_groups(struct lab_report *p, struct rv_errtext *et) {
 	struct varying *v = calloc(1, sizeof *v);
 	if (!v)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the names of a report");

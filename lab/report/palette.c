@@ -64,7 +64,7 @@ static int hue_of(const struct report_group *g) {
 	return palette_hue_of(r->method, r->workers);
 }
 
-static bool is_first_of_series(const struct report *p, int group) {
+static bool is_first_of_series(const struct lab_report *p, int group) {
 	for (int i = 0; i < group; i++)
 		if (p->groups[i].series == p->groups[group].series)
 			return false;
@@ -72,13 +72,13 @@ static bool is_first_of_series(const struct report *p, int group) {
 }
 
 /* Numbers in names by value: H=4 before H=16. */
-static bool is_before(const struct report *p, int a, int b, bool series) {
+static bool is_before(const struct lab_report *p, int a, int b, bool series) {
 	const struct report_group *x = &p->groups[a], *y = &p->groups[b];
 	const int order = strverscmp(series ? x->series_label : x->label, series ? y->series_label : y->label);
 	return order != 0 ? order < 0 : a < b;
 }
 
-struct chart_paint palette_paint(const struct report *p, int group, bool series) {
+struct chart_paint palette_paint(const struct lab_report *p, int group, bool series) {
 	struct chart_paint paint = {.hue = hue_of(&p->groups[group])};
 	for (int i = 0; i < p->n_groups; i++) {
 		const bool counts = hue_of(&p->groups[i]) == paint.hue && (!series || is_first_of_series(p, i));

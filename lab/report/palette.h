@@ -28,6 +28,6 @@ void palette_print_css(FILE *out);
 
 /* Returns the paint of configuration `group`, or of its series: among lines of a hue the variants
  * follow their names. */
-struct chart_paint palette_paint(const struct report *p, int group, bool series);
+struct chart_paint palette_paint(const struct lab_report *p, int group, bool series);
 
 #endif

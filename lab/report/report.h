@@ -96,7 +96,7 @@ struct report_group {
 #undef VALUE
 };
 
-struct report {
+struct lab_report {
 	struct report_line line;
 	struct report_run *runs; /* those of a group are neighbours */
 	int n_runs;
@@ -114,24 +114,24 @@ struct report {
  * already: a run counts once. RV_E_NOTFOUND, RV_E_CORRUPT and kin when nothing could be read: the
  * first of these reasons; RV_E_RANGE: more than REPORT_MAX_RUNS; RV_E_NOMEM. *p is to be released
  * even then. */
-enum rv_err report_collect(struct report *p, const char *const *paths, int n_paths, const struct report_line *line,
+enum rv_err report_collect(struct lab_report *p, const char *const *paths, int n_paths, const struct report_line *line,
 						   struct rv_errtext *et);
-void report_release(struct report *p);
+void report_release(struct lab_report *p);
 
 /* Puts runs into groups, sorted: real runs first, then the lab's as they were found, then sweeps by
  * what sets their cells apart (groups.c). RV_E_NOMEM. Called by report_collect. */
-enum rv_err report_group_runs(struct report *p, struct rv_errtext *et);
+enum rv_err report_group_runs(struct lab_report *p, struct rv_errtext *et);
 
 /* Makes the groups' labels, by the options in which the cells of sweeps differ (labels.c).
  * RV_E_NOMEM. Called by report_group_runs. */
-enum rv_err report_label_groups(struct report *p, struct rv_errtext *et);
+enum rv_err report_label_groups(struct lab_report *p, struct rv_errtext *et);
 
 /* Returns the data-parallel configuration that `of` is compared with: on the same text, evaluated
  * alike, of as many workers, or if there is none such of any number above one; of several the one
  * with the lowest loss. NULL: there is none with a loss. */
-const struct report_group *report_baseline(const struct report *p, const struct report_group *of);
+const struct report_group *report_baseline(const struct lab_report *p, const struct report_group *of);
 /* Returns the loss over the baseline's, minus 1; NaN: there is no comparison. */
-double report_against_baseline(const struct report *p, const struct report_group *g);
+double report_against_baseline(const struct lab_report *p, const struct report_group *g);
 /* Returns how many times fewer bytes it sent than data-parallel training with fp32 gradients; NaN:
  * does not apply. */
 double report_fewer_bytes(const struct report_group *g);
@@ -147,16 +147,16 @@ const char *report_fact_had(const struct report_run *r, const char *name);
 struct report_eval {
 	uint64_t tokens, of;
 };
-struct report_eval report_eval_tokens(const struct report *p);
+struct report_eval report_eval_tokens(const struct lab_report *p);
 /* Writes "28209490" of "sha256:28209490...". */
 enum { REPORT_SHORT_BYTES = 9 };
 void report_short_data(const char *data, char out[REPORT_SHORT_BYTES]);
 /* Returns the program that recorded all runs; "several versions"; "": no record says. */
-const char *report_program(const struct report *p);
+const char *report_program(const struct lab_report *p);
 /* Writes "820k to 11M parameters" where runs have models of different sizes, else "". */
-void report_models_text(const struct report *p, char out[REPORT_LABEL_BYTES]);
+void report_models_text(const struct lab_report *p, char out[REPORT_LABEL_BYTES]);
 /* Returns true if runs are on more than one text. */
-bool report_texts_differ(const struct report *p);
+bool report_texts_differ(const struct lab_report *p);
 /* Writes "in round 7", "2 of 3, first in round 7"; "": no run has diverged. */
 void report_diverged_text(const struct report_group *g, char out[REPORT_LABEL_BYTES]);
 /* Returns the bytes sent over those by the metrics' formula, minus 1; NaN: not known. */
@@ -164,6 +164,6 @@ double report_over_formula(const struct report_group *g);
 /* Returns H, the inner steps between two exchanges; 1 for data-parallel. */
 double report_steps_per_sync(const struct report_group *g);
 
-void report_print_table(const struct report *p, FILE *out);
+void report_print_table(const struct lab_report *p, FILE *out);
 
 #endif

@@ -16,7 +16,7 @@ static const char *number(const char *format, double v, char out[CHART_TEXT_BYTE
 	return out;
 }
 
-static void print_row(const struct report *p, const struct report_group *g, FILE *out) {
+static void print_row(const struct lab_report *p, const struct report_group *g, FILE *out) {
 	char tokens[CHART_TEXT_BYTES], sent[CHART_TEXT_BYTES], versus[CHART_TEXT_BYTES], fewer[CHART_TEXT_BYTES];
 	char sd[CHART_TEXT_BYTES] = "", bits[CHART_TEXT_BYTES];
 	const bool known = isfinite(g->loss.mean);
@@ -38,7 +38,7 @@ static bool is_measured(const struct report_group *g) {
 	return strcmp(g->runs[0].whole->record.role, "worker") == 0;
 }
 
-static bool any_measured(const struct report *p) {
+static bool any_measured(const struct lab_report *p) {
 	for (int i = 0; i < p->n_groups; i++)
 		if (is_measured(&p->groups[i]))
 			return true;
@@ -46,7 +46,7 @@ static bool any_measured(const struct report *p) {
 }
 
 /* What was measured on a wire, said in words. */
-static void print_sentence(const struct report *p, const struct report_group *g, FILE *out) {
+static void print_sentence(const struct lab_report *p, const struct report_group *g, FILE *out) {
 	char sent[CHART_TEXT_BYTES], ddp[CHART_TEXT_BYTES], versus[CHART_TEXT_BYTES];
 	const struct report_member *first = g->runs[0].whole;
 	if (!is_measured(g) || !(report_fewer_bytes(g) > 0))
@@ -71,7 +71,7 @@ static void print_diverged(const struct report_group *g, FILE *out) {
 }
 
 /* What has not ended is there as far as it is. */
-static void print_unfinished(const struct report *p, FILE *out) {
+static void print_unfinished(const struct lab_report *p, FILE *out) {
 	const struct report_group *first = NULL;
 	int n = 0;
 	for (int i = p->n_groups - 1; i >= 0; i--) {
@@ -86,7 +86,7 @@ static void print_unfinished(const struct report *p, FILE *out) {
 }
 
 /* A mean of fewer runs than there are should not look like one of all. */
-static void print_provenance(const struct report *p, FILE *out) {
+static void print_provenance(const struct lab_report *p, FILE *out) {
 	const struct report_eval e = report_eval_tokens(p);
 	const struct run_record *first = &p->runs[0].evals_of->record;
 	char models[REPORT_LABEL_BYTES];
@@ -101,12 +101,12 @@ static void print_provenance(const struct report *p, FILE *out) {
 		(void)fprintf(out, "text: %s; trained by %s.\n", first->data, report_program(p));
 }
 
-static void print_left_out(const struct report *p, FILE *out) {
+static void print_left_out(const struct lab_report *p, FILE *out) {
 	if (p->n_skipped > 0)
 		(void)fprintf(out, "left out: %d, the first: %s.\n", p->n_skipped, p->skipped[0]);
 }
 
-void report_print_table(const struct report *p, FILE *out) {
+void report_print_table(const struct lab_report *p, FILE *out) {
 	static const char row[] = "%-28s %5s %8s %9s %7s %11s %10s %10s %12s %9s\n";
 	(void)fprintf(out, row, "", "", "", "held-out", "", "", "bits", "loss vs", "sent per", "fewer");
 	(void)fprintf(out, row, "run", "seeds", "tokens", "loss", "+-", "perplexity",

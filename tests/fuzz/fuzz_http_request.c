@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	const char *bytes = (const char *)data;
 	const size_t length = http_head_length(bytes, size);
 	RV_ASSERT(length <= size);
-	const struct http_request q = http_request_of(bytes, length);
+	const struct http_request_head q = http_request_of(bytes, length);
 	if (q.fault != HTTP_OK)
 		return 0;
 	RV_ASSERT(memchr(q.name, '\0', sizeof q.name) && file_name_is_published(q.name));

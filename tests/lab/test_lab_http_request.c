@@ -9,7 +9,7 @@
 #define ZEROS     "0000000000"
 #define LONG_NAME "shard-" ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS ".bin"
 
-static struct http_request ask(const char *line, const char *headers) {
+static struct http_request_head ask(const char *line, const char *headers) {
 	char head[600];
 	int n = snprintf(head, sizeof head, "%s\r\n%s\r\n", line, headers);
 	assert_int_equal(http_head_length(head, (size_t)n), n);
@@ -38,7 +38,7 @@ static void names_are_those_of_a_published_text(void **state) {
 	char line[200];
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
 		snprintf(line, sizeof line, "GET /%s HTTP/1.1", good[i]);
-		const struct http_request q = ask(line, "Host: a\r\n");
+		const struct http_request_head q = ask(line, "Host: a\r\n");
 		assert_int_equal(q.fault, HTTP_OK);
 		assert_string_equal(q.name, good[i]);
 		assert_true(q.keeps_alive && q.wants_body && !q.range.is_given);
@@ -89,7 +89,7 @@ static void ranges_are_cut_to_the_file(void **state) {
 		{"Range: bytes=1-2\r\nIf-Range: \"x\"\r\n", HTTP_OK, 0, 100},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		const struct http_request q = ask("GET /manifest.json HTTP/1.1", cases[i].header);
+		const struct http_request_head q = ask("GET /manifest.json HTTP/1.1", cases[i].header);
 		uint64_t first, n;
 		int status = http_range_cut(&q.range, 100, &first, &n);
 		if (status != cases[i].status ||

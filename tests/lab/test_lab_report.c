@@ -49,14 +49,14 @@ static int teardown(void **state) {
 	return 0;
 }
 
-static void print_page(const struct report *p, FILE *out) {
+static void print_page(const struct lab_report *p, FILE *out) {
 	struct report_figures f;
 	assert_int_equal(report_figures_make(p, &f, NULL), RV_OK);
 	report_print_html(p, &f, out);
 	report_figures_release(&f);
 }
 
-static const struct report_run *run_named(const struct report *p, const char *label) {
+static const struct report_run *run_named(const struct lab_report *p, const char *label) {
 	for (int i = 0; i < p->n_runs; i++)
 		if (strcmp(p->runs[i].label, label) == 0)
 			return &p->runs[i];
@@ -66,7 +66,7 @@ static const struct report_run *run_named(const struct report *p, const char *la
 
 static void test_collects(void **state) {
 	(void)state;
-	struct report p;
+	struct lab_report p;
 	const char *paths[] = {dir};
 	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
 	assert_int_equal(p.n_runs, 3);
@@ -98,7 +98,7 @@ static void test_counts_who_took_part(void **state) {
 	scratch_make(place, sizeof place);
 	snprintf(path, sizeof path, "%s/" METRICS_FILE, place);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		struct report p;
+		struct lab_report p;
 		const char *paths[] = {place};
 		char *text = NULL;
 		size_t n = 0;
@@ -146,7 +146,7 @@ static void test_a_result_is_of_the_end(void **state) {
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		char text[1024];
 		const char *paths[] = {place};
-		struct report p;
+		struct lab_report p;
 		snprintf(text, sizeof text, "%s%s", first, cases[i].first_end);
 		report_fixture_file(place, "w0", METRICS_FILE, text);
 		snprintf(text, sizeof text, "%s%s", second, cases[i].second_end);
@@ -167,8 +167,8 @@ static void test_a_result_is_of_the_end(void **state) {
 #undef END
 }
 
-static char *printed(void (*print)(const struct report *, FILE *)) {
-	struct report p;
+static char *printed(void (*print)(const struct lab_report *, FILE *)) {
+	struct lab_report p;
 	const char *paths[] = {dir};
 	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
 	char *text = NULL;
@@ -208,7 +208,7 @@ static void test_page(void **state) {
 
 static void test_refusals(void **state) {
 	(void)state;
-	struct report p;
+	struct lab_report p;
 	struct rv_errtext et = {0};
 	const char *nothing[] = {"/nonexistent"};
 	assert_fault(report_collect(&p, nothing, 1, &report_fixture_line, &et), RV_E_NOTFOUND, &et, "/nonexistent");
@@ -224,7 +224,7 @@ static void test_refusals(void **state) {
 static void test_a_run_counts_once(void **state) {
 	(void)state;
 	char place[256], again[300], one[300];
-	struct report p;
+	struct lab_report p;
 	const char *paths[] = {place, again, one};
 	scratch_make(place, sizeof place);
 	snprintf(again, sizeof again, "%s/.", place);
@@ -247,7 +247,7 @@ static void test_a_run_counts_once(void **state) {
 static void test_what_cannot_be_read_is_named_and_skipped(void **state) {
 	(void)state;
 	char place[256];
-	struct report p;
+	struct lab_report p;
 	const char *paths[] = {place, "/nonexistent"};
 	scratch_make(place, sizeof place);
 	report_fixture_cell(place, "good", "diloco", 4, 1, "good");
@@ -281,7 +281,7 @@ static void test_what_cannot_be_read_is_named_and_skipped(void **state) {
 static void test_seeds_become_a_mean(void **state) {
 	(void)state;
 	char place[256];
-	struct report p;
+	struct lab_report p;
 	const char *paths[] = {place};
 	scratch_make(place, sizeof place);
 	report_fixture_sweep(place);
@@ -309,7 +309,7 @@ static void test_seeds_become_a_mean(void **state) {
 static void test_diverged(void **state) {
 	(void)state;
 	char place[256];
-	struct report p;
+	struct lab_report p;
 	struct report_figures f;
 	const char *paths[] = {place};
 	scratch_make(place, sizeof place);
@@ -356,7 +356,7 @@ static void test_diverged(void **state) {
 static void test_worse_than_guessing(void **state) {
 	(void)state;
 	char place[256];
-	struct report p;
+	struct lab_report p;
 	struct report_figures f;
 	const char *paths[] = {place};
 	scratch_make(place, sizeof place);
@@ -387,7 +387,7 @@ static void test_worse_than_guessing(void **state) {
 static void test_a_run_twice_is_no_sample(void **state) {
 	(void)state;
 	char place[256];
-	struct report p;
+	struct lab_report p;
 	const char *paths[] = {place};
 	scratch_make(place, sizeof place);
 	report_fixture_cell(place, "one", "diloco", 4, 1, "one");
@@ -413,7 +413,7 @@ static char *read_csv(const char *place, const char *name) {
 static void test_figures_as_csv(void **state) {
 	(void)state;
 	char place[256], csv[300];
-	struct report p;
+	struct lab_report p;
 	struct report_figures f;
 	const char *paths[] = {place};
 	scratch_make(place, sizeof place);
@@ -443,7 +443,7 @@ static void test_hostile_names(void **state) {
 	(void)state;
 	char place[256];
 	const char *paths[] = {place};
-	struct report p;
+	struct lab_report p;
 	scratch_make(place, sizeof place);
 	for (int i = 0; i < REPORT_FIXTURE_HOSTILE; i++) {
 		char id[16];
@@ -493,7 +493,7 @@ static void test_a_method_says_what_it_settles(void **state) {
 										   {"eager", "updates = eager\neager-share = 0.5\n"}};
 	char place[256], conf[256];
 	const char *paths[] = {place};
-	struct report p;
+	struct lab_report p;
 	scratch_make(place, sizeof place);
 	for (int i = 0; i < 3; i++) {
 		snprintf(conf, sizeof conf, "method = %s\nsteps-per-round = 4\nrounds = 48\nseed = 1\n%s", cells[i][0],
@@ -516,7 +516,7 @@ static void test_cells_are_sorted_as_people_would(void **state) {
 	static const char *const rates[] = {"10", "0.5"};
 	char place[256], conf[256];
 	const char *paths[] = {place};
-	struct report p;
+	struct lab_report p;
 	scratch_make(place, sizeof place);
 	for (int i = 0; i < 4; i++) {
 		snprintf(conf, sizeof conf, "method = diloco\nlr = %s\nsteps-per-round = %d\nrounds = %d\nseed = 1\n",
@@ -538,7 +538,7 @@ static void test_what_is_usual_is_not_said(void **state) {
 	(void)state;
 	char place[256], conf[256];
 	const char *paths[] = {place};
-	struct report p;
+	struct lab_report p;
 	scratch_make(place, sizeof place);
 	for (int i = 0; i < 4; i++) {
 		snprintf(conf, sizeof conf, "method = diloco\nlr = %s\nclip = %d\nsteps-per-round = %d\nseed = 1\n",
@@ -564,7 +564,7 @@ static void test_every_kind_is_drawn(void **state) {
 	(void)state;
 	char place[256], conf[256];
 	const char *paths[] = {place};
-	struct report p;
+	struct lab_report p;
 	struct report_figures f;
 	bool seen = false;
 	scratch_make(place, sizeof place);
@@ -593,7 +593,7 @@ static void test_thousands_of_runs(void **state) {
 	enum { RUNS = 1200 };
 	char place[256];
 	const char *paths[] = {place};
-	struct report p;
+	struct lab_report p;
 	scratch_make(place, sizeof place);
 	for (int i = 0; i < RUNS; i++) {
 		char id[16];

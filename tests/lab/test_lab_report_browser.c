@@ -19,7 +19,7 @@ static struct browser_seen seen;
 
 static void write_page(void) {
 	char path[600];
-	struct report p;
+	struct lab_report p;
 	struct report_figures f;
 	const char *paths[] = {dir};
 	report_fixture_sweep(dir);

@@ -84,7 +84,7 @@ static void test_every_method_has_one(void **state) {
 
 /* Of every line and dot of a page: those of data-parallel training have its colour, those of DiLoCo
  * have theirs. */
-static void check_figures(const struct report *p) {
+static void check_figures(const struct lab_report *p) {
 	struct report_figures f;
 	const int ddp = palette_hue_of("ddp", 4), diloco = palette_hue_of("diloco", 4);
 	assert_int_equal(report_figures_make(p, &f, NULL), RV_OK);
@@ -112,7 +112,7 @@ static void test_colors_stay(void **state) {
 	(void)state;
 	char place[256];
 	const char *paths[] = {place};
-	struct report p;
+	struct lab_report p;
 	scratch_make(place, sizeof place);
 	report_fixture_sweep(place);
 	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);

@@ -51,7 +51,7 @@ static void make(const struct made *m) {
 	report_fixture_file(place, m->id, "run.conf", conf);
 }
 
-static void collect(const struct made *runs, int n, struct report *p) {
+static void collect(const struct made *runs, int n, struct lab_report *p) {
 	const char *paths[] = {place};
 	for (int i = 0; i < n; i++)
 		make(&runs[i]);
@@ -59,7 +59,7 @@ static void collect(const struct made *runs, int n, struct report *p) {
 	assert_int_equal(p->n_runs, n);
 }
 
-static char *table_of(const struct report *p) {
+static char *table_of(const struct lab_report *p) {
 	char *text = NULL;
 	size_t n = 0;
 	FILE *f = open_memstream(&text, &n);
@@ -73,7 +73,7 @@ static void test_one_text_under_two_paths(void **state) {
 	(void)state;
 	static const struct made runs[] = {{"a", "diloco", "/here/book", BOOK, 1, 100, 2.0},
 									   {"b", "diloco", "/there/copy", BOOK, 2, 100, 2.2}};
-	struct report p;
+	struct lab_report p;
 	collect(runs, 2, &p);
 	assert_int_equal(p.n_groups, 1);
 	assert_int_equal(p.groups[0].loss.n, 2);
@@ -90,7 +90,7 @@ static void test_two_models_are_noticed(void **state) {
 	(void)state;
 	static const struct made runs[] = {{"a", "diloco", "/here/book", BOOK, 1, 100, 2.0},
 									   {"b", "diloco", "/here/book", BOOK, 2, 100, 2.2}};
-	struct report p;
+	struct lab_report p;
 	collect(runs, 2, &p);
 	char *table = table_of(&p);
 	assert_null(strstr(table, "different models"));
@@ -108,7 +108,7 @@ static void test_two_texts_under_one_path(void **state) {
 	static const struct made runs[] = {{"a", "diloco", "/here/book", BOOK, 1, 100, 2.0},
 									   {"b", "diloco", "/here/book", OTHER, 2, 100, 5.0},
 									   {"c", "ddp", "/here/book", OTHER, 1, 100, 4.0}};
-	struct report p;
+	struct lab_report p;
 	collect(runs, 3, &p);
 	assert_int_equal(p.n_groups, 3);
 	assert_string_equal(p.groups[0].label, "a data=book:11111111");
@@ -126,7 +126,7 @@ static void test_other_heldout_tokens(void **state) {
 	static const struct made runs[] = {{"a", "diloco", "book", BOOK, 1, 100, 2.0},
 									   {"b", "diloco", "book", BOOK, 2, 200, 2.1},
 									   {"c", "ddp", "book", BOOK, 1, 200, 2.0}};
-	struct report p;
+	struct lab_report p;
 	collect(runs, 3, &p);
 	assert_int_equal(p.n_groups, 3);
 	assert_int_equal(report_eval_tokens(&p).tokens, 0);
