@@ -15,8 +15,8 @@ enum { DEVICE_MAX = 16, DEVICE_TEXT_BYTES = 64 };
 
 /* For options named "device". */
 #define DEVICE_HELP                                                                                                    \
-	"Device to compute on: auto (a GPU when there is one), cpu, cuda, or cuda:0,1 for these GPUs together; cpu:2 "     \
-	"splits the "                                                                                                      \
+	"Device to compute on: auto (a GPU when there is one), cpu, cuda, or cuda:0,1 for these GPUs "                     \
+	"together; cpu:2 splits the "                                                                                      \
 	"processors into two devices."
 
 struct device_choice {

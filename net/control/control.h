@@ -431,7 +431,7 @@ struct document {
 	struct member_ref column[NET_MAX_COLUMN];
 };
 
-/* Encoders write into `w` (check rv_writer_ok via w->failed), in the `version` that the reader
+/* Encoders write into `w` (the caller checks w->failed), in the `version` that the reader
  * speaks (CONTROL_VERSION_MIN..control_version()); decoders fill *out from n bytes, all of which
  * they must consume. RV_E_INVALID names the field; RV_E_PROTOCOL: a version that this program does
  * not speak. A join request of another version is decoded as far as its layout is the same for all:
