@@ -4,11 +4,13 @@
  *   GET  /v1/status          anyone       JSON
  *   GET  /v1/chart?width=    anyone       the training loss by round: SVG, 240 to 2000 pixels wide
  *   GET  /v1/heldout         anyone       the held-out loss by round: loss_curve_print
+ *   GET  /v1/config          anyone       the run's configuration, and what the operator says of it
  *   GET  /metrics            anyone       Prometheus text
  *   POST /v1/join            any key      join_request -> join_reply, or 202 and a line of text: the
  *                                         operator has to approve it
  *   POST /v1/report          a member     report -> 204, or 200 and a notice or a probe
  *   POST /v1/pair-tickets    a member     pair_request -> pair_reply; 429 more than one a second
+ *   POST /v1/evidence        a member     evidence -> 204; 429 more than one a second
  *   POST /v1/reach-test      any key      reach_test_request -> reach_test_reply; 429 too many from
  *                                         this address
  *   GET  /v1/document?after= a member     its signed document, held until it differs from the one
@@ -24,6 +26,7 @@
  *   POST /v1/admin/approve   the run key  first hex digits of a key -> a line of text
  *   POST /v1/admin/refuse    the run key  the same
  *   POST /v1/admin/ban       the run key  "member=N&banned=0|1" -> 204
+ *   POST /v1/admin/rollback  the run key  "to_round=N&force=0|1" -> a line of text
  *   POST /v1/admin/copy      the run key  path of an empty file on this machine -> 204: a copy of
  *                                         the store is in it
  *
