@@ -3,6 +3,7 @@
 #include "base/terminal.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/operator_session.h"
+#include "coordinator/commands/status_news.h"
 #include "coordinator/commands/status_view.h"
 
 #include <string.h>
@@ -42,11 +43,11 @@ static bool is_done(const json_t *status) {
 
 static void show(struct view *v, const json_t *status, bool online) {
 	if (v->json && v->follow) {
-		status_view_print_news(&v->told, status, online, stdout);
+		status_news_print(&v->told, status, online, stdout);
 		return;
 	}
 	if (v->json) {
-		status_view_print_json(status, online, stdout);
+		status_print_json(status, online, stdout);
 		return;
 	}
 	if (v->lines > 0 && v->redraws)

@@ -3,6 +3,7 @@
 #include "coordinator/commands/status_view.h"
 
 #include "base/short_number.h"
+#include "coordinator/commands/status_fields.h"
 #include "coordinator/commands/status_paths.h"
 #include "coordinator/commands/status_table.h"
 
@@ -10,16 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BAR_CELLS = 24, NAME_COLUMNS = 16, LONG_WAIT_S = 20, MISSING_SHOWN = 4 };
-
-static double number(const json_t *o, const char *key) {
-	return json_number_value(json_object_get(o, key));
-}
-
-static const char *string(const json_t *o, const char *key) {
-	const char *s = json_string_value(json_object_get(o, key));
-	return s != NULL ? s : "";
-}
+enum { BAR_CELLS = 24, NAME_COLUMNS = 16, MISSING_SHOWN = 4 };
 
 /* Writes a duration: "1:02:03", "2:03". */
 static const char *span(double s, char out[24]) {
@@ -33,31 +25,32 @@ static const char *span(double s, char out[24]) {
 
 static void print_head(const json_t *o, bool online, FILE *out) {
 	char bar[BAR_CELLS + 1], speed[24], eta[24], tokens[24];
-	double round = number(o, "round"), total = number(o, "rounds_total");
+	double round = status_number(o, "round"), total = status_number(o, "rounds_total");
 	int filled = total > 0 ? (int)(BAR_CELLS * round / total) : 0;
 	for (int i = 0; i < BAR_CELLS; i++)
 		bar[i] = i < filled ? '#' : '.';
 	bar[BAR_CELLS] = '\0';
-	(void)fprintf(out, "[%s] round %.0f of %.0f, %s", bar, round, total, online ? string(o, "phase") : "not running");
-	if (number(o, "attempt") > 1)
-		(void)fprintf(out, " (attempt %.0f)", number(o, "attempt"));
+	(void)fprintf(out, "[%s] round %.0f of %.0f, %s", bar, round, total,
+				  online ? status_string(o, "phase") : "not running");
+	if (status_number(o, "attempt") > 1)
+		(void)fprintf(out, " (attempt %.0f)", status_number(o, "attempt"));
 	if (json_is_number(json_object_get(o, "loss")))
-		(void)fprintf(out, "  loss %.4f", number(o, "loss"));
-	(void)fprintf(out, "  %s tokens/s", rv_short_number(number(o, "tokens_per_s"), speed));
-	(void)fprintf(out, "  %s tokens", rv_short_number(number(o, "total_tokens"), tokens));
+		(void)fprintf(out, "  loss %.4f", status_number(o, "loss"));
+	(void)fprintf(out, "  %s tokens/s", rv_short_number(status_number(o, "tokens_per_s"), speed));
+	(void)fprintf(out, "  %s tokens", rv_short_number(status_number(o, "total_tokens"), tokens));
 	bool known = json_is_number(json_object_get(o, "eta_s"));
-	(void)fprintf(out, "  ETA %s", known ? span(number(o, "eta_s"), eta) : "unknown");
+	(void)fprintf(out, "  ETA %s", known ? span(status_number(o, "eta_s"), eta) : "unknown");
 	(void)fprintf(out, "%s\n", json_is_true(json_object_get(o, "store_full")) ? "  DISK FULL" : "");
 }
 
 /* Prints when the attempt under way closes, and what exchanges should take (slow-members). */
 static void print_deadlines(const json_t *o, FILE *out) {
 	if (json_is_number(json_object_get(o, "closes_in_s")))
-		(void)fprintf(out, "  round %.0f closes in %.0f s (%.1f s for the attempt)\n", number(o, "round"),
-					  number(o, "closes_in_s"), number(o, "deadline_ms") / 1e3);
+		(void)fprintf(out, "  round %.0f closes in %.0f s (%.1f s for the attempt)\n", status_number(o, "round"),
+					  status_number(o, "closes_in_s"), status_number(o, "deadline_ms") / 1e3);
 	if (json_is_number(json_object_get(o, "slow_deadline_ms")))
-		(void)fprintf(out, "  an exchange should take %.1f s: slow-members = %s\n", number(o, "slow_deadline_ms") / 1e3,
-					  string(o, "slow_members"));
+		(void)fprintf(out, "  an exchange should take %.1f s: slow-members = %s\n",
+					  status_number(o, "slow_deadline_ms") / 1e3, status_string(o, "slow_members"));
 }
 
 /* Prints what the coordinator's relay has carried, once there was a call. */
@@ -67,65 +60,44 @@ static void print_relay(const json_t *status, FILE *out) {
 	double refused = 0;
 	char bytes[24];
 	json_object_foreach((json_t *)json_object_get(o, "refused"), reason, n) refused += json_number_value(n);
-	if (number(o, "calls") + refused == 0)
+	if (status_number(o, "calls") + refused == 0)
 		return;
-	(void)fprintf(out, "relay: %.0f member%s connected, %.0f pair%s at present, %sB forwarded", number(o, "stations"),
-				  number(o, "stations") == 1 ? "" : "s", number(o, "links"), number(o, "links") == 1 ? "" : "s",
-				  rv_short_number(number(o, "bytes"), bytes));
+	(void)fprintf(out, "relay: %.0f member%s connected, %.0f pair%s at present, %sB forwarded",
+				  status_number(o, "stations"), status_number(o, "stations") == 1 ? "" : "s", status_number(o, "links"),
+				  status_number(o, "links") == 1 ? "" : "s", rv_short_number(status_number(o, "bytes"), bytes));
 	(void)fprintf(out, refused > 0 ? ", %.0f calls refused\n" : "\n", refused);
 }
 
-static void name_of(const json_t *m, char out[64]) {
-	if (string(m, "name")[0] != '\0')
-		(void)snprintf(out, 64, "%s", string(m, "name"));
-	else
-		(void)snprintf(out, 64, "worker %.0f", number(m, "member"));
-}
-
-/* Returns the i-th missing member, or NULL. */
-static const json_t *missing_member(const json_t *status, size_t i) {
-	const json_t *m, *who = json_array_get(json_object_get(status, "missing"), i);
-	size_t k;
-	json_array_foreach(json_object_get(status, "members"), k, m) {
-		if (who != NULL && number(m, "member") == json_number_value(who))
-			return m;
-	}
-	return NULL;
-}
-
-static bool waits_long(const json_t *status) {
-	return number(status, "waiting_s") >= LONG_WAIT_S;
-}
-
 static void print_waiting(const json_t *o, FILE *out) {
-	char name[64], waited[24];
+	char name[STATUS_NAME_BYTES], waited[24];
 	const json_t *m;
-	if (!waits_long(o))
+	if (!status_waits_long(o))
 		return;
-	(void)fprintf(out, "  waiting for workers since %s: %.0f of %.0f are present", span(number(o, "waiting_s"), waited),
-				  number(o, "alive"), number(o, "min_workers"));
-	for (size_t i = 0; i < MISSING_SHOWN && (m = missing_member(o, i)) != NULL; i++) {
-		name_of(m, name);
+	(void)fprintf(out, "  waiting for workers since %s: %.0f of %.0f are present",
+				  span(status_number(o, "waiting_s"), waited), status_number(o, "alive"),
+				  status_number(o, "min_workers"));
+	for (size_t i = 0; i < MISSING_SHOWN && (m = status_missing_member(o, i)) != NULL; i++) {
+		status_member_name(m, name);
 		(void)fprintf(out, "%s %.*s", i == 0 ? "; missing:" : ",", NAME_COLUMNS, name);
 	}
-	(void)fprintf(out, "%s\n", missing_member(o, MISSING_SHOWN) != NULL ? ", ..." : "");
+	(void)fprintf(out, "%s\n", status_missing_member(o, MISSING_SHOWN) != NULL ? ", ..." : "");
 }
 
 /* Prints how many computers wait for the operator's approval. */
 static void print_pending(const json_t *o, FILE *out) {
-	double n = number(o, "pending");
+	double n = status_number(o, "pending");
 	if (n > 0)
 		(void)fprintf(out, "  %.0f computer%s ask%s to join: `members pending` lists %s\n", n, n == 1 ? "" : "s",
 					  n == 1 ? "s" : "", n == 1 ? "it" : "them");
 }
 
 static void print_old_copy(const json_t *o, FILE *out) {
-	const char *command = string(o, "command");
+	const char *command = status_string(o, "command");
 	(void)fprintf(
 		out,
 		"  the run waits at round %.0f: workers are ahead of this coordinator (its store is an old copy): serve "
 		"the newest store\n",
-		number(o, "round"));
+		status_number(o, "round"));
 	if (command[0] != '\0')
 		(void)fprintf(out, "  or give up what was trained since: %s\n", command);
 	else
@@ -133,7 +105,7 @@ static void print_old_copy(const json_t *o, FILE *out) {
 			out,
 			"  no present member has proven round %.0f: a rollback to it would leave nothing to continue from, "
 			"unless a disk reaches it\n",
-			number(o, "round"));
+			status_number(o, "round"));
 }
 
 static void print_not_held(const json_t *status, FILE *out) {
@@ -154,13 +126,13 @@ static void print_not_held(const json_t *status, FILE *out) {
 	(void)fprintf(out, "  the run waits: %s the state of round %.0f\n",
 				  json_is_true(json_object_get(o, "lost")) ? "all members that held it came back without"
 														   : "no present member holds",
-				  number(o, "round"));
-	if (string(o, "command")[0] == '\0')
+				  status_number(o, "round"));
+	if (status_string(o, "command")[0] == '\0')
 		return;
 	(void)fprintf(out, "  %s%s\n",
 				  json_array_size(json_object_get(o, "absent")) > 0 ? "start one that held it, or give up rounds: "
 																	: "to give up rounds: ",
-				  string(o, "command"));
+				  status_string(o, "command"));
 }
 
 /* Prints what audits of averages and of training found, since the coordinator started. */
@@ -168,22 +140,23 @@ static void print_audits(const json_t *status, FILE *out) {
 	const json_t *o = json_object_get(status, "audits");
 	if (json_is_object(o))
 		(void)fprintf(out, "  audits of averages: %.0f right, %.0f wrong, %.0f without an answer, %.0f under way\n",
-					  number(o, "right"), number(o, "wrong"), number(o, "unresolved"), number(o, "open"));
+					  status_number(o, "right"), status_number(o, "wrong"), status_number(o, "unresolved"),
+					  status_number(o, "open"));
 	o = json_object_get(status, "scores");
 	if (json_is_object(o))
 		(void)fprintf(out,
 					  "  audits of training: %.0f worthy, %.0f worthless, %.0f without an answer, %.0f under way; "
 					  "appeals: %.0f, strikes taken back: %.0f\n",
-					  number(o, "worthy"), number(o, "worthless"), number(o, "unresolved"), number(o, "open"),
-					  number(o, "appeals"), number(o, "lifted"));
+					  status_number(o, "worthy"), status_number(o, "worthless"), status_number(o, "unresolved"),
+					  status_number(o, "open"), status_number(o, "appeals"), status_number(o, "lifted"));
 }
 
 static void print_shared_text(const json_t *o, FILE *out) {
-	double shards = number(o, "data_shards");
-	if (shards < 1 || number(o, "alive") <= shards)
+	double shards = status_number(o, "data_shards");
+	if (shards < 1 || status_number(o, "alive") <= shards)
 		return;
 	(void)fprintf(out, "  %.0f workers share %.0f parts of the text (data-shards): some read the same\n",
-				  number(o, "alive"), shards);
+				  status_number(o, "alive"), shards);
 }
 
 /* Adds to the notes of a row; cut off at its size. */
@@ -197,7 +170,7 @@ __attribute__((format(printf, 2, 3))) static void add_note(struct status_row *r,
 
 static void note_silence(struct status_row *r, const json_t *m) {
 	if (json_is_number(json_object_get(m, "silent_s")) && !json_is_true(json_object_get(m, "alive")) &&
-		strcmp(string(m, "phase"), "leaving") != 0)
+		strcmp(status_string(m, "phase"), "leaving") != 0)
 		add_note(r, "%s", ", taken for dead");
 }
 
@@ -206,7 +179,7 @@ static void note_storage(struct status_row *r, const json_t *m) {
 	const json_t *o = json_object_get(m, "storage");
 	if (json_is_object(o))
 		add_note(r, ", %s: cannot store %s", json_is_true(json_object_get(o, "full")) ? "DISK FULL" : "DISK FAILS",
-				 string(o, "fails"));
+				 status_string(o, "fails"));
 }
 
 /* Adds ", TEXT OF ITS OWN: 0123456789abcdef", or nothing. */
@@ -243,42 +216,42 @@ static void note_slow(struct status_row *r, const json_t *m) {
 	if (!json_is_object(o))
 		return;
 	if (json_is_number(json_object_get(o, "rests_until")))
-		add_note(r, ", rests until round %.0f: its line ", number(o, "rests_until"));
+		add_note(r, ", rests until round %.0f: its line ", status_number(o, "rests_until"));
 	else if (json_is_number(json_object_get(o, "part")))
-		add_note(r, ", sends 1 of %.0f chunks: its uplink ", number(o, "part"));
+		add_note(r, ", sends 1 of %.0f chunks: its uplink ", status_number(o, "part"));
 	else
-		add_note(r, ", sends %s: its uplink ", string(o, "codec"));
-	add_note(r, "%s", string(o, "why"));
+		add_note(r, ", sends %s: its uplink ", status_string(o, "codec"));
+	add_note(r, "%s", status_string(o, "why"));
 }
 
 /* Adds ", IN QUARANTINE until round 40: false_audit (strike 2)", ", 1 strike: withheld", or
  * nothing. */
 static void note_strikes(struct status_row *r, const json_t *m) {
 	const json_t *o = json_object_get(m, "reputation");
-	const double strikes = json_is_object(o) ? number(o, "strikes") : 0;
+	const double strikes = json_is_object(o) ? status_number(o, "strikes") : 0;
 	if (strikes == 0)
 		return;
-	if (number(o, "quarantined_until") > number(m, "round"))
-		add_note(r, ", IN QUARANTINE until round %.0f: %s (strike %.0f)", number(o, "quarantined_until"),
-				 string(o, "reason"), strikes);
+	if (status_number(o, "quarantined_until") > status_number(m, "round"))
+		add_note(r, ", IN QUARANTINE until round %.0f: %s (strike %.0f)", status_number(o, "quarantined_until"),
+				 status_string(o, "reason"), strikes);
 	else
-		add_note(r, ", %.0f strike%s, the last: %s", strikes, strikes == 1 ? "" : "s", string(o, "reason"));
+		add_note(r, ", %.0f strike%s, the last: %s", strikes, strikes == 1 ? "" : "s", status_string(o, "reason"));
 }
 
 #define CELL(r, column, ...) (void)snprintf((r)->cells[column], STATUS_TABLE_CELL_BYTES, __VA_ARGS__)
 
 static void fill_who(struct status_row *r, const json_t *m, bool online) {
-	char name[64];
+	char name[STATUS_NAME_BYTES];
 	bool votes = !json_is_object(json_object_get(m, "storage")); /* else it only cannot vote */
-	const char *phase = json_is_true(json_object_get(m, "banned")) ? "banned" : string(m, "phase");
+	const char *phase = json_is_true(json_object_get(m, "banned")) ? "banned" : status_string(m, "phase");
 	phase = strcmp(phase, "leaving") == 0 && votes ? "left" : phase;
-	name_of(m, name);
-	CELL(r, COLUMN_NUMBER, "%.0f", number(m, "member"));
+	status_member_name(m, name);
+	CELL(r, COLUMN_NUMBER, "%.0f", status_number(m, "member"));
 	CELL(r, COLUMN_NAME, "%.16s", name);
 	CELL(r, COLUMN_PHASE, "%.16s", phase[0] ? phase : "joined");
-	CELL(r, COLUMN_ROUND, "%.0f", number(m, "round"));
+	CELL(r, COLUMN_ROUND, "%.0f", status_number(m, "round"));
 	if (json_is_number(json_object_get(m, "silent_s")))
-		CELL(r, COLUMN_SEEN, "%.1f s ago", number(m, "silent_s"));
+		CELL(r, COLUMN_SEEN, "%.1f s ago", status_number(m, "silent_s"));
 	else
 		CELL(r, COLUMN_SEEN, "%s", online ? "not yet" : "not known"); /* reports are not stored */
 }
@@ -287,17 +260,17 @@ static void fill_who(struct status_row *r, const json_t *m, bool online) {
 static void fill_training(struct status_row *r, const json_t *m) {
 	char text[24];
 	if (json_is_number(json_object_get(m, "loss")))
-		CELL(r, COLUMN_LOSS, "%.4f", number(m, "loss"));
+		CELL(r, COLUMN_LOSS, "%.4f", status_number(m, "loss"));
 	else
 		CELL(r, COLUMN_LOSS, "%s", "-");
-	CELL(r, COLUMN_SPEED, "%s", rv_short_number(number(m, "tokens_per_s"), text));
-	CELL(r, COLUMN_SENT, "%sB", rv_short_number(number(m, "tx_bytes"), text));
-	CELL(r, COLUMN_UP, "%sb/s", rv_short_number(8 * number(m, "up_bytes_per_s"), text));
-	CELL(r, COLUMN_DOWN, "%sb/s", rv_short_number(8 * number(m, "down_bytes_per_s"), text));
-	CELL(r, COLUMN_COMPUTE, "%s", span(number(m, "compute_us") / 1e6, text));
-	CELL(r, COLUMN_REDUCE, "%s", span(number(m, "reduce_us") / 1e6, text));
-	if (number(m, "n_chunks") > 0)
-		CELL(r, COLUMN_OWNS, "%.0f %%", 100 * number(m, "owned_chunks") / number(m, "n_chunks"));
+	CELL(r, COLUMN_SPEED, "%s", rv_short_number(status_number(m, "tokens_per_s"), text));
+	CELL(r, COLUMN_SENT, "%sB", rv_short_number(status_number(m, "tx_bytes"), text));
+	CELL(r, COLUMN_UP, "%sb/s", rv_short_number(8 * status_number(m, "up_bytes_per_s"), text));
+	CELL(r, COLUMN_DOWN, "%sb/s", rv_short_number(8 * status_number(m, "down_bytes_per_s"), text));
+	CELL(r, COLUMN_COMPUTE, "%s", span(status_number(m, "compute_us") / 1e6, text));
+	CELL(r, COLUMN_REDUCE, "%s", span(status_number(m, "reduce_us") / 1e6, text));
+	if (status_number(m, "n_chunks") > 0)
+		CELL(r, COLUMN_OWNS, "%.0f %%", 100 * status_number(m, "owned_chunks") / status_number(m, "n_chunks"));
 	else
 		CELL(r, COLUMN_OWNS, "%s", "-");
 }
@@ -309,11 +282,11 @@ static void fill_contribution(struct status_row *r, const json_t *m) {
 	CELL(r, COLUMN_COSINE, "%s", "-");
 	if (!json_is_object(c))
 		return;
-	if (number(c, "norm") < 999.5)
-		CELL(r, COLUMN_NORM, "%.2f", number(c, "norm"));
+	if (status_number(c, "norm") < 999.5)
+		CELL(r, COLUMN_NORM, "%.2f", status_number(c, "norm"));
 	else
 		CELL(r, COLUMN_NORM, "%s", "> 999");
-	CELL(r, COLUMN_COSINE, "%.2f", number(c, "cosine"));
+	CELL(r, COLUMN_COSINE, "%.2f", status_number(c, "cosine"));
 }
 
 static void fill_row(struct status_row *r, const json_t *m, bool online) {
@@ -384,130 +357,4 @@ int status_view_print(const json_t *status, bool online, bool matrix, int width,
 	int lines = lines_of(text, width);
 	free(text);
 	return lines;
-}
-
-static void print_line(json_t *o, FILE *out) {
-	(void)json_dumpf(o, out, JSON_COMPACT | JSON_REAL_PRECISION(9));
-	(void)fputc('\n', out);
-	(void)fflush(out);
-	json_decref(o);
-}
-
-void status_view_print_json(const json_t *status, bool online, FILE *out) {
-	json_t *o = json_copy((json_t *)status); /* jansson has no const copy; it is not changed */
-	(void)json_object_set_new(o, "online", json_boolean(online));
-	print_line(o, out);
-}
-
-/* Copies the field, if it exists. */
-static void take(json_t *to, const char *as, const json_t *from, const char *key) {
-	json_t *v = json_object_get(from, key);
-	if (v != NULL)
-		(void)json_object_set(to, as, v);
-}
-
-static json_t *event(const char *name, double round, const json_t *status) {
-	json_t *o = json_object();
-	(void)json_object_set_new(o, "event", json_string(name));
-	(void)json_object_set_new(o, "round", json_integer((json_int_t)round));
-	take(o, "rounds_total", status, "rounds_total");
-	return o;
-}
-
-static void print_round(const json_t *commit, const json_t *status, FILE *out) {
-	static const char *const fields[] = {"participants", "loss",      "tokens_per_s", "tx_bytes",
-										 "compute_us",   "reduce_us", "duration_us"};
-	json_t *o = event("round", number(commit, "round") + 1, status);
-	for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-		take(o, fields[i], commit, fields[i]);
-	take(o, "alive", status, "alive");
-	take(o, "eta_s", status, "eta_s");
-	print_line(o, out);
-}
-
-static void print_change(const char *name, const json_t *status, bool online, FILE *out) {
-	json_t *o = event(name, number(status, "round"), status);
-	(void)json_object_set_new(o, "online", json_boolean(online));
-	print_line(o, out);
-}
-
-/* Prints `yes` or `no` if `now` differs from the last one printed. */
-static void print_if_changed(bool *told, bool now, const char *yes, const char *no, const json_t *status, bool online,
-							 FILE *out) {
-	if (*told != now)
-		print_change(now ? yes : no, status, online, out);
-	*told = now;
-}
-
-static void print_missing(const json_t *status, FILE *out) {
-	json_t *o = event("missing", number(status, "round"), status), *names = json_array();
-	const json_t *m;
-	char name[64];
-	for (size_t i = 0; (m = missing_member(status, i)) != NULL; i++) {
-		name_of(m, name);
-		(void)json_array_append_new(names, json_string(name));
-	}
-	take(o, "alive", status, "alive");
-	take(o, "min_workers", status, "min_workers");
-	take(o, "waiting_s", status, "waiting_s");
-	(void)json_object_set_new(o, "missing", names);
-	print_line(o, out);
-}
-
-static void print_phase(struct status_news *told, const json_t *status, FILE *out) {
-	const char *phase = string(status, "phase");
-	bool worth_telling = strcmp(phase, "waiting") == 0 || strcmp(phase, "done") == 0;
-	if (worth_telling && strcmp(phase, told->phase) != 0) {
-		json_t *o = event(phase, number(status, "round"), status);
-		take(o, "alive", status, "alive");
-		take(o, "min_workers", status, "min_workers");
-		print_line(o, out);
-	}
-	(void)snprintf(told->phase, sizeof told->phase, "%s", phase);
-	if (waits_long(status) && !told->missing)
-		print_missing(status, out);
-	told->missing = waits_long(status);
-}
-
-/* Prints one line for each member whose disk begins to fail, or works again. */
-static void print_storage_news(struct status_news *told, const json_t *status, FILE *out) {
-	const json_t *m;
-	size_t i;
-	char name[64];
-	json_array_foreach(json_object_get(status, "members"), i, m) {
-		json_t *fails = json_object_get(m, "storage");
-		uint64_t bit = i < 64 ? UINT64_C(1) << i : 0;
-		if (json_is_object(fails) == ((told->storage & bit) != 0))
-			continue;
-		told->storage ^= bit;
-		json_t *o =
-			event(json_is_object(fails) ? "member_storage" : "member_storage_back", number(status, "round"), status);
-		take(o, "member", m, "member");
-		name_of(m, name);
-		(void)json_object_set_new(o, "name", json_string(name));
-		take(o, "fails", fails, "fails");
-		take(o, "full", fails, "full");
-		print_line(o, out);
-	}
-}
-
-void status_view_print_news(struct status_news *told, const json_t *status, bool online, FILE *out) {
-	const json_t *commit;
-	size_t i;
-	if (!told->begun)
-		told->round = number(status, "round") - 1; /* of the past, the last round is enough */
-	told->begun = true;
-	print_if_changed(&told->offline, !online, "offline", "online", status, online, out);
-	json_array_foreach(json_object_get(status, "history"), i, commit) {
-		if (number(commit, "round") < told->round)
-			continue;
-		print_round(commit, status, out);
-		told->round = number(commit, "round") + 1;
-	}
-	if (!online)
-		return; /* members and the state of the store are unknown */
-	print_if_changed(&told->store_full, json_is_true(json_object_get(status, "store_full")), "store_full", "store_ok",
-					 status, online, out);
-	print_storage_news(told, status, out);
-	print_phase(told, status, out);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/commands/status_news.h"
 #include "coordinator/commands/status_view.h"
 #include "tests/common/check.h"
 
@@ -25,7 +26,7 @@ static char *news_of(struct status_news *told, json_t *s, bool online) {
 	size_t n = 0;
 	FILE *f = open_memstream(&text, &n);
 	assert_non_null(s);
-	status_view_print_news(told, s, online, f);
+	status_news_print(told, s, online, f);
 	json_decref(s);
 	(void)fclose(f);
 	return text;
@@ -278,7 +279,7 @@ static void test_an_empty_status(void **state) {
 	json_t *s = json_object();
 	struct status_news told = {0};
 	assert_int_equal(status_view_print(s, false, false, WIDE, f), 2);
-	status_view_print_news(&told, s, true, f);
+	status_news_print(&told, s, true, f);
 	(void)fclose(f);
 	assert_non_null(strstr(text, "not running"));
 	free(text);
