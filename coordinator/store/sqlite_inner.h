@@ -1,5 +1,6 @@
-/* sqlite_inner.h: what the parts of the SQLite store share: sqlite.c (the file, records, settings),
- * sqlite_invites.c (invites, and who asks to join by them). No other file includes it. */
+/* sqlite_inner.h: what the parts of the SQLite store share: sqlite.c (the file, settings),
+ * sqlite_records.c (records, figures of commits), sqlite_invites.c (invites, and who asks to join
+ * by them). No other file includes it. */
 #ifndef RV_COORDINATOR_STORE_SQLITE_INNER_H
 #define RV_COORDINATOR_STORE_SQLITE_INNER_H
 
@@ -56,6 +57,14 @@ void sqlite_store_roll_back(const struct sqlite_store *s);
 enum rv_err sqlite_invite_spend(struct sqlite_store *s, const struct core_record *rec, struct rv_errtext *et);
 
 /* Implement the operations of store_ops (store.h) of these names. */
+enum rv_err sqlite_append(struct store *store, const struct core_record *rec, const struct commit_stats *stats,
+						  struct rv_errtext *et);
+enum rv_err sqlite_append_many(struct store *store, int n, store_give *give, const void *ctx, struct rv_errtext *et);
+enum rv_err sqlite_each(struct store *store, store_take *take, void *ctx, struct rv_errtext *et);
+enum rv_err sqlite_away(struct store *store, const uint8_t *key, uint32_t member, struct core_record *out, bool *found,
+						struct rv_errtext *et);
+enum rv_err sqlite_commits(struct store *store, struct commit_stats *out, int cap, int *n, struct rv_errtext *et);
+enum rv_err sqlite_total_tokens(struct store *store, uint64_t *tokens, struct rv_errtext *et);
 enum rv_err sqlite_invite_add(struct store *store, const struct rv_hash *hash, const struct store_invite *in,
 							  struct rv_errtext *et);
 enum rv_err sqlite_invite_find(struct store *store, const struct rv_hash *hash, struct store_invite *out, bool *found,
