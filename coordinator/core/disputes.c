@@ -8,110 +8,28 @@
  * - Else both lists are what they voted for, and differ in a chunk. In one row that has one owner,
  *   and the seals that they show of it are over different lists: a proof. It is recorded, the owner
  *   is banned, and the attempt is void.
- * - In two rows they have it from two owners, who got it from one final owner: these are not asked
- *   yet. The majority decides, and nobody is named.
+ * - In two rows they have it from two owners, who got it from one final owner: these two are asked
+ *   next (disputes_rows.c).
  *
  * A majority waits for that no longer than for a vote that is missing (majority.c): else one false
  * vote would hold up each round until its voter is late. A voter that was waited for so in vain
- * counts as mute, and for some rounds its vote is not asked about.
+ * counts as mute, and for some rounds its vote is not asked about. But if the other one has shown
+ * what it got, a majority has to show it as well: it may be one of members that lie together.
  *
  * Equal votes of fewer than a majority are believed once one of the voters has shown what it got:
  * it may be the only one that can vote, and its digest one that nobody holds. Votes that another
  * process than that of the roster has found on its disk have no seals: nobody can vouch for
  * them. */
 #include "base/assert.h"
-#include "base/chain.h"
 #include "base/planted.h"
+#include "coordinator/core/dispute_lists.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>
 
 enum { NOT_ASKED = -1 };
 
-/* ---- the owners of a place's row ---- */
-
-/* Participants that own all chunks: those of a place's row. */
-struct owners {
-	int row, first, n; /* first: place of the first one */
-};
-
-static struct owners owners_for(const struct core *c, int place) {
-	const struct core_rows *r = &c->roster.rows;
-	if (!core_rows_many(r))
-		return (struct owners){.n = c->roster.n};
-	const int row = core_rows_row_of(r, place);
-	return (struct owners){.row = row, .first = r->plan.first[row], .n = core_rows_length(r, row)};
-}
-
-/* Returns the index among them of a chunk's owner. */
-static int owner_of(const struct core *c, const struct owners *o, uint32_t chunk) {
-	const struct core_roster *r = &c->roster;
-	const bool many = core_rows_many(&r->rows);
-	int i = 0;
-	if (many)
-		while (chunk - r->rows.plan.columns[i].first >= r->rows.plan.columns[i].count)
-			i++;
-	else
-		while (chunk - r->ranges[i].first >= r->ranges[i].count)
-			i++;
-	const int owner = many ? r->rows.plan.columns[i].owner[o->row] : r->ranges[i].owner;
-	RV_ASSERT(owner >= 0 && owner < o->n);
-	return owner;
-}
-
-static struct seal_scope scope_of(const struct core *c, const struct owners *o) {
-	struct seal_scope s = {.roster = c->roster.hash,
-						   .term = c->term,
-						   .round = c->round,
-						   .attempt = c->attempt,
-						   .kind = SEAL_ROW,
-						   .first = (uint32_t)o->row};
-	memcpy(s.run_id, c->cfg.run_id, sizeof s.run_id);
-	return s;
-}
-
 /* ---- what a participant shows ---- */
-
-static const struct seal *find_seal(const struct evidence *e, uint32_t member, const struct seal_scope *scope) {
-	for (int i = 0; i < e->n_seals; i++)
-		if (e->seals[i].member == member && e->seals[i].kind == scope->kind && e->seals[i].first == scope->first)
-			return &e->seals[i].seal;
-	return NULL;
-}
-
-/* Checks that the leaves make what the participant voted for. */
-static bool is_its_vote(const struct core *c, int place, const struct evidence *e) {
-	struct merkle_sum sum = {.n = 0};
-	if (e->n_means != c->roster.n_chunks || !set_has(c->roster.voted, (uint32_t)place))
-		return false;
-	for (uint32_t i = 0; i < e->n_means; i++)
-		merkle_add(&sum, &e->means[i]);
-	const struct rv_hash root = merkle_sum_root(&sum), digest = rv_round_digest(c->round, &root);
-	return rv_hash_equal(&digest, &c->roster.digests[place]) || RV_BUG("believe-any-evidence");
-}
-
-/* Checks that each owner of the participant's row has sealed these leaves; keeps the seals. */
-static bool are_sealed(const struct core *c, int place, const struct evidence *e, struct seal seals[NET_MAX_ROW]) {
-	struct merkle_sum sums[NET_MAX_ROW];
-	const struct owners o = owners_for(c, place);
-	const struct seal_scope scope = scope_of(c, &o);
-	for (int i = 0; i < o.n; i++)
-		sums[i].n = 0;
-	for (uint32_t i = 0; i < e->n_means; i++)
-		merkle_add(&sums[owner_of(c, &o, i)], &e->means[i]);
-	for (int i = 0; i < o.n; i++) {
-		if (sums[i].n == 0)
-			continue;
-		const struct core_member *m = core_participant(c, (uint32_t)(o.first + i));
-		const struct seal *seal = find_seal(e, m->number, &scope);
-		const struct rv_hash root = merkle_sum_root(&sums[i]);
-		if (seal == NULL || !rv_hash_equal(&seal->root, &root) ||
-			!c->cfg.seals.verify(c->cfg.seals.ctx, m->key, &scope, seal))
-			return false;
-		seals[i] = *seal;
-	}
-	return true;
-}
 
 static int asked_index(const struct core *c, int place) {
 	for (int k = 0; k < c->dispute.n; k++)
@@ -120,8 +38,7 @@ static int asked_index(const struct core *c, int place) {
 	return NOT_ASKED;
 }
 
-/* Drops the vote of a participant, and puts it away. */
-static void disbelieve(struct core *c, int place, enum core_event_type why) {
+void core_disbelieve(struct core *c, int place, enum core_event_type why) {
 	struct core_member *m = core_participant(c, (uint32_t)place);
 	core_say(c, why, core_slot_of(c, m), c->round);
 	set_add(c->roster.disbelieved, (uint32_t)place);
@@ -130,12 +47,45 @@ static void disbelieve(struct core *c, int place, enum core_event_type why) {
 	core_dispute_end(c);
 }
 
+/* Notes the first chunk in which the lists of both differ, and makes the proof: in one row its owner
+ * has signed both. */
+static void compare(struct core *c, int k, const struct evidence *e) {
+	struct core_dispute *d = &c->dispute;
+	uint32_t chunk = 0;
+	while (chunk < e->n_means && rv_hash_equal(&d->means[chunk], &e->means[chunk]))
+		chunk++;
+	if (chunk == e->n_means) {
+		core_dispute_end(c); /* what they show is alike: there is nothing to settle */
+		return;
+	}
+	d->chunk = chunk;
+	d->leaves[k] = e->means[chunk];
+	d->leaves[1 - k] = d->means[chunk];
+	const struct core_list_owners o = core_list_owners_of(c, d->asked[0]), other = core_list_owners_of(c, d->asked[1]);
+	if (o.row != other.row)
+		return;
+	const int i = core_list_owner(c, &o, chunk);
+	const struct seal_scope scope = core_row_scope(c, &o);
+	core_dispute_proves(c, o.first + i, &scope, &d->seals[0][i], &d->seals[1][i]);
+}
+
+void core_dispute_proves(struct core *c, int place, const struct seal_scope *scope, const struct seal *a,
+						 const struct seal *b) {
+	struct core_dispute *d = &c->dispute;
+	const struct core_member *m = core_participant(c, (uint32_t)place);
+	d->proof = (struct equivocation){.member = m->number, .scope = *scope, .chunk = d->chunk, .seals = {*a, *b}};
+	memcpy(d->proof.key, m->key, sizeof d->proof.key);
+	d->has_proof = true;
+	RV_ASSERT(equivocation_proves(&d->proof, &c->cfg.seals));
+}
+
 /* Takes what the asked participant shows. */
 static enum rv_err take(struct core *c, int k, const struct evidence *e, struct rv_errtext *et) {
 	struct core_dispute *d = &c->dispute;
 	const int place = d->asked[k];
-	if (!is_its_vote(c, place, e) || !are_sealed(c, place, e, d->seals[k])) {
-		disbelieve(c, place, CORE_EVENT_FALSE_VOTE);
+	struct seal seals[NET_MAX_ROW];
+	if (!core_is_its_vote(c, place, e) || !core_are_sealed(c, place, e, seals)) {
+		core_disbelieve(c, place, CORE_EVENT_FALSE_VOTE);
 		return rv_fail(et, RV_E_INVALID,
 					   "evidence: these means are not what you voted for in round %llu, or not what owners signed",
 					   (unsigned long long)c->round);
@@ -145,16 +95,14 @@ static enum rv_err take(struct core *c, int k, const struct evidence *e, struct 
 		core_dispute_end(c);
 		return RV_OK;
 	}
+	if (d->of_owners)
+		return core_owner_shows(c, k, e, seals, et);
 	d->given[k] = true;
-	d->chunk = 0;
-	if (!d->given[1 - k]) {
+	memcpy(d->seals[k], seals, sizeof seals);
+	if (d->given[1 - k])
+		compare(c, k, e);
+	else
 		memcpy(d->means, e->means, e->n_means * sizeof e->means[0]);
-		return RV_OK;
-	}
-	while (d->chunk < e->n_means && rv_hash_equal(&d->means[d->chunk], &e->means[d->chunk]))
-		d->chunk++;
-	if (d->chunk == e->n_means)
-		core_dispute_end(c); /* what they show is alike: there is nothing to settle */
 	return RV_OK;
 }
 
@@ -179,6 +127,7 @@ enum rv_err core_testify(struct core *c, int64_t now_us, const uint8_t key[NET_K
 void core_dispute_end(struct core *c) {
 	c->dispute.n = 0;
 	c->dispute.given[0] = c->dispute.given[1] = false;
+	c->dispute.of_owners = c->dispute.has_proof = false;
 }
 
 /* Returns the time that an asked participant has: its list may be long, and its line slow. */
@@ -206,8 +155,7 @@ int64_t core_dispute_until_us(const struct core *c) {
 	return c->now_us < over_us && over_us < late_us ? over_us : late_us;
 }
 
-/* Returns true if the participant is the process that got the means. */
-static bool has_seals(const struct core *c, int place) {
+bool core_has_seals(const struct core *c, int place) {
 	return core_participant(c, (uint32_t)place)->last.boot == c->roster.boots[place];
 }
 
@@ -224,41 +172,48 @@ static void open_dispute(struct core *c, int first, int second) {
  * worth waiting for; NOT_ASKED: none. */
 static int first_to_ask(const struct core *c, const uint64_t *set, bool others) {
 	for (int i = set_next(set, 0, c->roster_words); i >= 0; i = set_next(set, i + 1, c->roster_words))
-		if (has_seals(c, i) && !(others && has_majority(c) && core_is_mute(c, core_participant(c, (uint32_t)i))))
+		if (core_has_seals(c, i) && !(others && has_majority(c) && core_is_mute(c, core_participant(c, (uint32_t)i))))
 			return i;
 	return NOT_ASKED;
 }
 
-/* Asks one of the most that are alike, and one of the others. Returns false if that is not
- * possible. */
+/* Sets `set` to those of it that are in a place's row, if there are any. */
+static void prefer_row(const struct core *c, int place, uint64_t *set) {
+	const struct core_list_owners o = core_list_owners_of(c, place);
+	uint64_t row[CORE_ROSTER_WORDS];
+	set_clear(row, c->roster_words);
+	for (int i = o.first; i < o.first + o.n; i++)
+		if (set_has(set, (uint32_t)i) && core_has_seals(c, i))
+			set_add(row, (uint32_t)i);
+	if (!set_is_empty(row, c->roster_words))
+		set_copy(set, row, c->roster_words);
+}
+
+/* Asks one of the most that are alike, and one of the others; if it can be, of one row, where what
+ * they show suffices. Returns false if that is not possible. */
 static bool ask(struct core *c, const uint64_t *votes, const uint64_t *best) {
 	uint64_t alike[CORE_ROSTER_WORDS], others[CORE_ROSTER_WORDS];
 	set_copy(alike, votes, c->roster_words);
 	set_meet(alike, best, c->roster_words);
 	set_copy(others, votes, c->roster_words);
 	set_less(others, best, c->roster_words);
-	const int first = first_to_ask(c, alike, false), second = first_to_ask(c, others, true);
-	if (first == NOT_ASKED || second == NOT_ASKED)
+	const int second = first_to_ask(c, others, true);
+	if (second == NOT_ASKED)
+		return false;
+	prefer_row(c, second, alike);
+	const int first = first_to_ask(c, alike, false);
+	if (first == NOT_ASKED)
 		return false;
 	open_dispute(c, first, second);
 	return true;
 }
 
-/* Makes the proof of what both have shown. Returns false if there is none: they are in two rows. */
+/* Records the proof of what was shown. Returns false if there is no room for a ban. */
 static bool convict(struct core *c) {
-	const struct core_dispute *d = &c->dispute;
-	const struct owners o = owners_for(c, d->asked[0]), other = owners_for(c, d->asked[1]);
-	if (o.row != other.row || d->chunk >= c->roster.n_chunks)
-		return false;
-	const int i = owner_of(c, &o, d->chunk);
-	const struct core_member *m = core_participant(c, (uint32_t)(o.first + i));
-	struct equivocation e = {
-		.member = m->number, .scope = scope_of(c, &o), .chunk = d->chunk, .seals = {d->seals[0][i], d->seals[1][i]}};
-	memcpy(e.key, m->key, sizeof e.key);
-	RV_ASSERT(equivocation_proves(&e, &c->cfg.seals));
+	RV_ASSERT(c->dispute.has_proof);
 	if (c->banned.n == NET_MAX_BANNED)
 		return false;
-	core_push_proof(c, &e);
+	core_push_proof(c, &c->dispute.proof);
 	return true;
 }
 
@@ -272,7 +227,7 @@ static bool give_up(struct core *c, const uint64_t *votes) {
 	for (int k = 0; k < d.n; k++) {
 		const bool gone = !set_has(votes, d.asked[k]);
 		if (!gone && late && !d.given[k])
-			disbelieve(c, d.asked[k], CORE_EVENT_NO_EVIDENCE);
+			core_disbelieve(c, d.asked[k], CORE_EVENT_NO_EVIDENCE);
 		over = over || gone || (late && !d.given[k]);
 	}
 	if (over)
@@ -285,13 +240,22 @@ static bool give_up(struct core *c, const uint64_t *votes) {
 static bool drop_found_votes(struct core *c, const uint64_t *votes) {
 	bool any = false;
 	for (int i = set_next(votes, 0, c->roster_words); i >= 0; i = set_next(votes, i + 1, c->roster_words)) {
-		if (has_seals(c, i))
+		if (core_has_seals(c, i))
 			continue;
 		set_add(c->roster.disbelieved, (uint32_t)i);
 		core_participant(c, (uint32_t)i)->distrusted = true;
 		any = true;
 	}
 	return any;
+}
+
+/* Returns true if one that differs from a majority has shown what it got, and the asked one of the
+ * majority has not. */
+static bool majority_owes(const struct core_dispute *d, const uint64_t *best) {
+	bool owes = false;
+	for (int k = 0; k < 2; k++)
+		owes = owes || (!d->of_owners && d->given[k] && !set_has(best, d->asked[k]) && !d->given[1 - k]);
+	return owes && !RV_BUG("believe-most");
 }
 
 /* Returns true if a majority goes on without what those asked have not shown. */
@@ -301,17 +265,20 @@ static bool waits_no_more(const struct core *c, const uint64_t *best) {
 		if (!c->dispute.given[k] && !set_has(best, place) && core_is_mute(c, core_participant(c, place)))
 			return true;
 	}
-	return c->now_us >= majority_waits_until_us(c);
+	return !majority_owes(&c->dispute, best) && c->now_us >= majority_waits_until_us(c);
 }
 
 enum core_settling core_dispute(struct core *c, const uint64_t *votes, const uint64_t *best) {
 	struct core_dispute *d = &c->dispute;
 	if (d->n == 1)
 		core_dispute_end(c);
+	if (d->has_proof)
+		return convict(c) ? CORE_SETTLING : CORE_UNSETTLED;
+	core_watch_owners(c, votes);
 	if (d->n == 2 && give_up(c, votes))
 		return CORE_SETTLED;
 	if (d->n == 2 && d->given[0] && d->given[1])
-		return convict(c) ? CORE_SETTLING : CORE_UNSETTLED;
+		return core_ask_owners(c, votes) ? CORE_SETTLING : CORE_UNSETTLED;
 	if (d->n == 2)
 		return has_majority(c) && waits_no_more(c, best) ? CORE_UNSETTLED : CORE_SETTLING;
 	if (!has_majority(c) && drop_found_votes(c, votes))

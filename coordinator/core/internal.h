@@ -16,6 +16,8 @@
  * deadline.c     REDUCE: how long an attempt may take
  * majority.c     ... and how long a majority waits for the other votes
  * disputes.c     REDUCE: votes that differ, and votes of few
+ * disputes_rows.c ... in two rows
+ * dispute_lists.c ... and what participants show of them
  * proofs.c       proofs of equivocation
  * suspects.c     REDUCE: accusations
  * pairs.c        which members reach each other
@@ -276,6 +278,24 @@ void core_dispute_end(struct core *c); /* a new attempt, or a commit */
 /* Returns the time at which those asked are late; INT64_MAX: nobody is asked. */
 int64_t core_dispute_until_us(const struct core *c);
 void core_disputes_put(const struct core *c, struct document *d);
+/* Drops the vote of a participant, and puts it away. */
+void core_disbelieve(struct core *c, int place, enum core_event_type why);
+/* Returns true if the participant is the process that got the means. */
+bool core_has_seals(const struct core *c, int place);
+/* Makes the proof that the owner at a place has signed two lists of one scope. */
+void core_dispute_proves(struct core *c, int place, const struct seal_scope *scope, const struct seal *a,
+						 const struct seal *b);
+
+/* ---- disputes_rows.c ---- */
+
+/* Asks the owners of the chunk in which two rows differ. Returns false if that is not possible:
+ * the voters are of one row, or one of the owners is gone, or has not voted. */
+bool core_ask_owners(struct core *c, const uint64_t *votes);
+/* Returns to the voters if one of the owners that were asked is gone. */
+void core_watch_owners(struct core *c, const uint64_t *votes);
+/* Takes what an owner shows that was asked: its vote, sealed by its row (`seals`). */
+enum rv_err core_owner_shows(struct core *c, int k, const struct evidence *e, const struct seal seals[NET_MAX_ROW],
+							 struct rv_errtext *et);
 
 /* ---- proofs.c ---- */
 

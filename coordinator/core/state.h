@@ -385,10 +385,19 @@ struct core_dispute {
 	uint16_t asked[2]; /* places */
 	bool given[2];
 	int64_t since_us;
-	uint32_t chunk; /* the first in which they differ, once both are given */
+	/* Once both are given: the first chunk in which they differ, and its leaves. */
+	uint32_t chunk;
+	struct rv_hash leaves[2];
 	/* By place in the row of each: the seals of the owners there. */
 	struct seal seals[2][NET_MAX_ROW];
 	struct rv_hash *means; /* of the one that gave first; room for the longest fragment */
+	/* The two voters are of two rows, and the owners of the chunk there are asked
+	 * (disputes_rows.c). */
+	bool of_owners;
+	uint16_t voters[2];     /* places of those that were asked before */
+	struct seal columns[2]; /* of the final owner, as each shows it */
+	bool has_proof;         /* what is shown proves that an owner signed twice */
+	struct equivocation proof;
 };
 
 struct core {

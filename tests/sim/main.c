@@ -277,6 +277,10 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 				 RV_FIELDS(rv_field_int("times", (int64_t)sum->wrongly_suspected)),
 				 "honest members were left out for an attempt %llu times, by the word of a liar",
 				 (unsigned long long)sum->wrongly_suspected);
+	if (sum->false_means > 0)
+		rv_event(events, RV_INFO, "false_means", RV_FIELDS(rv_field_int("commits", (int64_t)sum->false_means)),
+				 "%llu commits of what a liar gave to the only one that could vote",
+				 (unsigned long long)sum->false_means);
 	if (sum->sequences > 0)
 		rv_event(events, RV_INFO, "text",
 				 RV_FIELDS(rv_field_int("sequences", (int64_t)sum->sequences),

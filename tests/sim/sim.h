@@ -116,6 +116,7 @@ struct sim_stats {
 	uint64_t clipped;                /* chunks of committed contributions */
 	uint64_t sent_less;              /* of these, coarser ones and parts */
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
+	uint64_t false_means;            /* commits of what a liar gave to the only one that could vote */
 	uint64_t wrongly_suspected;      /* honest members, for an attempt each, where only liars are at work */
 	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
@@ -286,6 +287,9 @@ bool liars_pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m
 void liars_show(struct sim *s, int host);
 /* Returns true for a host that lies, or has: its peers find that it breaks rules. */
 bool liars_lie(const struct sim *s, int host);
+/* Returns true if a member gives each peer another mean; and its host. */
+bool liars_equivocate(const struct sim *s);
+int liars_equivocator(const struct sim *s);
 /* Changes a report as a liar does. */
 void liars_report(const struct sim *s, int host, struct report *rep);
 /* Checks that no honest member is named as a culprit. */

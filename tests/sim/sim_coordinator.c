@@ -461,6 +461,7 @@ static void on_report(struct sim *s, int host, const struct http_head *head, con
 	else
 		reply(s, host, *head, STATUS_NONE, NULL, 0);
 	forms_report(s, host, &rep);
+	given_vote(s, host, &rep);
 }
 
 static void on_document(struct sim *s, int host, const struct http_head *head) {
@@ -477,6 +478,8 @@ static void on_evidence(struct sim *s, int host, const struct http_head *head, c
 	uint8_t key[NET_KEY_BYTES];
 	sim_key_of(s, host, key);
 	enum rv_err err = evidence_decode(body, n, s->run_id, &e, &et);
+	if (err == RV_OK)
+		given_shown(s, host, &e);
 	if (err == RV_OK)
 		err = core_testify(s->coordinator.core, s->now_us, key, &e, &et);
 	if (err != RV_OK && !lies_vote(s, host) && host != s->withholder && host != s->was_withholder && !s->banned[host])

@@ -39,6 +39,7 @@ static const struct {
 	{"later_attempts", 0, offsetof(struct sim_stats, later_attempts)},
 	{"fetched_logs", 0, offsetof(struct sim_stats, fetched_logs)},
 	{"fetched_snapshots", 0, offsetof(struct sim_stats, fetched_snapshots)},
+	{"false_means", 0, offsetof(struct sim_stats, false_means)},
 	{"rollbacks", 0, offsetof(struct sim_stats, rollbacks)},
 	{"lies", 0, offsetof(struct sim_stats, faults) + FAULT_LIAR * sizeof(uint64_t)},
 	{"torn_writes", 0, offsetof(struct sim_stats, torn_writes)},

@@ -201,6 +201,16 @@ bool liars_lie(const struct sim *s, int host) {
 		   s->withheld != WITHHELD_MEANS && s->withheld != WITHHELD_SUMS && s->withheld != WITHHELD_COLUMN_MEANS;
 }
 
+int liars_equivocator(const struct sim *s) {
+	return s->withholder != SIM_NOBODY ? s->withholder : s->was_withholder;
+}
+
+bool liars_equivocate(const struct sim *s) {
+	const bool likeness = s->withheld == WITHHELD_LIKENESS || s->withheld == WITHHELD_COLUMN_LIKENESS ||
+						  s->withheld == WITHHELD_LIKENESS_OF_ONE;
+	return likeness && liars_equivocator(s) != SIM_NOBODY;
+}
+
 void oracle_names(struct sim *s, const struct core_event *ev) {
 	if (ev->type != CORE_EVENT_EQUIVOCATED && ev->type != CORE_EVENT_FALSE_VOTE)
 		return;

@@ -115,9 +115,12 @@ void lies_judge(struct sim *s, const struct core_event *ev) {
 		if (honest)
 			sim_fail(s, "an honest member %u is named (event %u)", ev->member, ev->type);
 		break;
+	case CORE_EVENT_DISAGREED:
+		if (honest && s->opt.liars && !given_was_voted(s, host, ev))
+			sim_fail(s, "an honest member %u is named among liars (event %u)", ev->member, ev->type);
+		break;
 	case CORE_EVENT_OVERDUE:
 	case CORE_EVENT_EXCLUDED:
-	case CORE_EVENT_DISAGREED:
 	case CORE_EVENT_WRONG_CHAIN:
 	case CORE_EVENT_LEASE:
 	case CORE_EVENT_LIED:

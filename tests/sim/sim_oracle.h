@@ -57,7 +57,22 @@ void roster_document(struct sim *s, int host, const struct document *d);
 bool roster_settle(struct sim *s, struct sim_roster *r);
 /* Returns the host that encodes the mean of a chunk; SIM_NOBODY: not known. */
 int roster_encoder(const struct sim *s, const struct sim_roster *r, uint32_t chunk);
+/* Returns the host that gives the mean of a chunk to the row of a participant; SIM_NOBODY: not
+ * known. */
+int roster_row_owner(const struct sim *s, const struct sim_roster *r, int host, uint32_t chunk);
 void rosters_forget(struct sim_oracle *o, uint64_t from_round);
+
+/* ---- means of a liar (sim_oracle_given.c) ---- */
+
+void given_vote(struct sim *s, int host, const struct report *rep);  /* its report reached the coordinator */
+void given_shown(struct sim *s, int host, const struct evidence *e); /* so did its evidence */
+/* Returns true if a digest is that of a list that the liar gave; sets `mean`, what it should be, to
+ * that list. Complains of what is not promised. */
+bool given_explains(struct sim *s, const struct sim_roster *r, const struct rv_hash *digest, uint8_t *mean);
+/* Returns true if the host was given what it voted for in that attempt by a liar, perhaps: it may
+ * disagree, and that says nothing against it. */
+bool given_was_voted(const struct sim *s, int host, const struct core_event *ev);
+void given_release(struct sim *s);
 
 /* What error feedback must have kept of a worker's contributions. */
 struct sim_residual {
@@ -77,6 +92,15 @@ struct sim_means {
 	uint32_t attempt[SIM_MAX_ROUNDS];
 	/* A worker had reason to lose it since the latest commit of that fragment. */
 	bool may_lose[SIM_MAX_WORKERS][SIM_MAX_FRAGMENTS];
+};
+/* What an honest participant votes for, beside an owner that gives each peer another mean
+ * (sim_oracle_given.c). */
+struct sim_given {
+	uint64_t round;
+	uint32_t attempt;
+	bool shown; /* it has shown the coordinator what it got */
+	struct rv_hash digest;
+	uint8_t *bytes; /* (max_payload) NULL: it has not voted */
 };
 /* The latest document that a host was sent, where each has its own. */
 struct sim_told {
@@ -111,7 +135,8 @@ struct sim_oracle {
 	int16_t host_of[SIM_MAX_WORKERS];    /* by member number; SIM_NOBODY */
 	struct sim_told told[SIM_MAX_WORKERS];
 	uint64_t uplinks[SIM_MAX_WORKERS][2]; /* bytes/s: the last two different ones of its reports */
-	uint64_t last_head;                   /* of the latest document: what it says to all alike */
+	struct sim_given given[SIM_ORDINARY];
+	uint64_t last_head; /* of the latest document: what it says to all alike */
 };
 void oracle_init(struct sim *s);
 

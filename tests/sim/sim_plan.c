@@ -260,9 +260,8 @@ static bool may_be_most(const struct sim_options *o, int liars) {
 
 /* Returns what a withholder keeps: in rows also what only columns exchange. */
 static double draw_withheld(struct rv_rng *r, const struct sim_options *o) {
-	/* Not other means: where one honest member alone can vote, it votes for what it was given,
-	 * under a seal, and nobody has another list to hold against that. Votes for something else
-	 * only where no roster can be one of those that lie. */
+	/* Not other means, which --liars draws. Votes for something else only where no roster can be
+	 * one of those that lie. */
 	enum { STREAM = 49, LIES = 50, ANYWHERE = 2 };
 	static const enum sim_withheld lies[] = {FALSE_CONTRIBUTION, FALSE_SEAL, WITHHELD_EVIDENCE, FALSE_EVIDENCE};
 	const uint64_t n_lies = may_be_alone(o, 1) ? ANYWHERE : sizeof lies / sizeof lies[0];
@@ -334,6 +333,15 @@ static bool has_kind(const struct sim_plan *p, enum sim_fault_kind kind) {
 	return false;
 }
 
+/* Returns which means a withholder falsifies, in half of the universes; else `otherwise`. */
+static double draw_equivocation(const struct sim_options *o, double otherwise) {
+	enum { STREAM = 65, IN_ONE_ROW = 2 };
+	static const enum sim_withheld kinds[] = {WITHHELD_LIKENESS, WITHHELD_LIKENESS_OF_ONE, WITHHELD_COLUMN_LIKENESS};
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	const uint64_t n = in_rows(o) ? sizeof kinds / sizeof kinds[0] : IN_ONE_ROW;
+	return rv_rng_below(&r, 2) == 0 ? kinds[rv_rng_below(&r, n)] : otherwise;
+}
+
 static void plan_lie(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r, uint16_t host) {
 	static const enum sim_fault_kind others[] = {FAULT_WITHHOLDER, FAULT_GHOST, FAULT_ACCUSER};
 	enum { OTHERS = sizeof others / sizeof others[0], MEANS = WITHHELD_MEANS + 1 };
@@ -349,6 +357,7 @@ static void plan_lie(struct sim_plan *p, const struct sim_options *o, struct rv_
 	f->host = host;
 	f->amount = kind == FAULT_CLAIMER ? (double)(which - OTHERS) : withheld == MEANS ? WITHHELD_DRIP : (double)withheld;
 	f->amount = kind == FAULT_WITHHOLDER && in_rows(o) ? draw_withheld(r, o) : f->amount;
+	f->amount = kind == FAULT_WITHHOLDER ? draw_equivocation(o, f->amount) : f->amount;
 }
 
 /* Up to a third of the members, in up to three ways each. */

@@ -420,6 +420,21 @@ bool roster_settle(struct sim *s, struct sim_roster *r) {
 	return !s->failed;
 }
 
+int roster_row_owner(const struct sim *s, const struct sim_roster *r, int host, uint32_t chunk) {
+	if (r->n_rows <= 1)
+		return roster_encoder(s, r, chunk);
+	const int place = place_of(r, s->oracle.member_of[host]);
+	int j = 0, row = 0;
+	while (chunk >= r->columns[j].first + r->columns[j].count)
+		j++;
+	while (row < r->n_rows &&
+		   (!r->rows[row].known || place < r->rows[row].first || place >= r->rows[row].first + r->rows[row].n))
+		row++;
+	if (row == r->n_rows || r->columns[j].owner[row] == NET_NO_MEMBER)
+		return SIM_NOBODY;
+	return oracle_host_of(s, r->columns[j].owner[row]);
+}
+
 /* The final owner of a chunk is in row c mod rows if that one is in the mean, else in one of those
  * that are, by the rest. */
 static int encoding_row(const struct sim_roster *r, uint32_t chunk) {

@@ -71,6 +71,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->named += one->named;
 	sum->resynced += one->resynced;
 	sum->faded += one->faded;
+	sum->false_means += one->false_means;
 	sum->wrongly_suspected += one->wrongly_suspected;
 	sum->virtual_us += one->virtual_us;
 	sum->recovery_us = one->recovery_us > sum->recovery_us ? one->recovery_us : sum->recovery_us;

@@ -1,0 +1,135 @@
+/* disputes_rows.c: votes that differ in two rows. Each voter has shown its list, which the owners of
+ * its row have signed. The chunk in which the lists differ has an owner in each of the two rows, and
+ * both had it from one final owner (net/reduce/grid.h). These two owners are asked for what they
+ * voted for:
+ *
+ * - One that shows another leaf of the chunk than it gave its row has signed two lists.
+ * - One that cannot show that the final owner has signed the chunk has made it up: it is put away,
+ *   as one whose vote is false.
+ * - Else the final owner has signed a list for each of them, and these differ.
+ *
+ * An owner that has not voted has nothing to show: meanwhile the majority decides. */
+#include "base/assert.h"
+#include "base/merkle.h"
+#include "base/planted.h"
+#include "coordinator/core/dispute_lists.h"
+#include "coordinator/core/internal.h"
+
+#include <string.h>
+
+static int place_of_owner(const struct core *c, int voter, uint32_t chunk) {
+	const struct core_list_owners o = core_list_owners_of(c, voter);
+	return o.first + core_list_owner(c, &o, chunk);
+}
+
+/* Returns the row whose member is the final owner of a chunk (net/reduce/grid.h). */
+static int final_row(const struct core *c, uint32_t chunk) {
+	const struct core_rows *r = &c->roster.rows;
+	int alive[NET_MAX_ROWS], n = 0;
+	for (int row = 0; row < r->plan.n_rows; row++)
+		if (core_rows_length(r, row) > 0)
+			alive[n++] = row;
+	RV_ASSERT(n > 0);
+	const int row = (int)(chunk % r->plan.n_rows);
+	return core_rows_length(r, row) > 0 ? row : alive[chunk / r->plan.n_rows % (uint32_t)n];
+}
+
+/* The list of a final owner: the chunks of one column of which its row is the final one. */
+struct final_list {
+	int row, place; /* place: of the final owner */
+	const struct rows_column *column;
+};
+
+static struct final_list final_list_of(const struct core *c, uint32_t chunk) {
+	const struct rows_plan *p = &c->roster.rows.plan;
+	struct final_list f = {.row = final_row(c, chunk), .column = p->columns};
+	while (chunk - f.column->first >= f.column->count)
+		f.column++;
+	RV_ASSERT(f.column < p->columns + p->n_columns);
+	f.place = p->first[f.row] + f.column->owner[f.row];
+	return f;
+}
+
+static struct seal_scope scope_of(const struct core *c, const struct final_list *f) {
+	const struct core_list_owners any = {.n = c->roster.n};
+	struct seal_scope s = core_row_scope(c, &any);
+	s.kind = SEAL_COLUMN;
+	s.first = f->column->first;
+	return s;
+}
+
+/* Returns the final owner's seal over the leaves that are shown; NULL: there is none that fits. */
+static const struct seal *final_seal(const struct core *c, const struct final_list *f, const struct evidence *e) {
+	const struct seal_scope scope = scope_of(c, f);
+	const struct core_member *m = core_participant(c, (uint32_t)f->place);
+	const struct seal *seal = core_shown_seal(e, m->number, &scope);
+	struct merkle_sum sum = {.n = 0};
+	for (uint32_t i = 0; i < f->column->count; i++)
+		if (final_row(c, f->column->first + i) == f->row)
+			merkle_add(&sum, &e->means[f->column->first + i]);
+	const struct rv_hash root = merkle_sum_root(&sum);
+	const bool fits = seal != NULL && rv_hash_equal(&seal->root, &root) &&
+					  c->cfg.seals.verify(c->cfg.seals.ctx, m->key, &scope, seal);
+	return fits ? seal : NULL;
+}
+
+bool core_ask_owners(struct core *c, const uint64_t *votes) {
+	struct core_dispute *d = &c->dispute;
+	RV_ASSERT(d->n == 2 && d->given[0] && d->given[1]);
+	if (d->of_owners || RV_BUG("ask-no-owner"))
+		return false;
+	int owners[2];
+	for (int k = 0; k < 2; k++) {
+		owners[k] = place_of_owner(c, d->asked[k], d->chunk);
+		if (!set_has(votes, (uint32_t)owners[k]) || !core_has_seals(c, owners[k]))
+			return false;
+	}
+	if (owners[0] == owners[1])
+		return false; /* one row: its owner signed twice, and there is no room for its ban */
+	d->of_owners = true;
+	d->since_us = c->now_us;
+	for (int k = 0; k < 2; k++) {
+		d->voters[k] = d->asked[k];
+		d->asked[k] = (uint16_t)owners[k];
+		d->given[k] = false;
+	}
+	return true;
+}
+
+void core_watch_owners(struct core *c, const uint64_t *votes) {
+	struct core_dispute *d = &c->dispute;
+	if (!d->of_owners || (set_has(votes, d->asked[0]) && set_has(votes, d->asked[1])))
+		return;
+	d->of_owners = false;
+	for (int k = 0; k < 2; k++) {
+		d->asked[k] = d->voters[k];
+		d->given[k] = true;
+	}
+}
+
+enum rv_err core_owner_shows(struct core *c, int k, const struct evidence *e, const struct seal seals[NET_MAX_ROW],
+							 struct rv_errtext *et) {
+	struct core_dispute *d = &c->dispute;
+	const struct core_list_owners o = core_list_owners_of(c, d->asked[k]);
+	const int self = d->asked[k] - o.first;
+	if (!rv_hash_equal(&e->means[d->chunk], &d->leaves[k])) {
+		const struct seal_scope scope = core_row_scope(c, &o);
+		core_dispute_proves(c, d->asked[k], &scope, &d->seals[k][self], &seals[self]);
+		return RV_OK;
+	}
+	const struct final_list f = final_list_of(c, d->chunk);
+	const struct seal *seal = final_seal(c, &f, e);
+	if (seal == NULL) {
+		core_disbelieve(c, d->asked[k], CORE_EVENT_FALSE_VOTE);
+		return rv_fail(et, RV_E_INVALID,
+					   "evidence: member %u, the final owner of chunk %u, has not signed what you gave your row of it",
+					   core_participant(c, (uint32_t)f.place)->number, d->chunk);
+	}
+	d->given[k] = true;
+	d->columns[k] = *seal;
+	if (d->given[1 - k]) {
+		const struct seal_scope scope = scope_of(c, &f);
+		core_dispute_proves(c, f.place, &scope, &d->columns[0], &d->columns[1]);
+	}
+	return RV_OK;
+}
