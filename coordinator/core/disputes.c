@@ -268,8 +268,19 @@ static bool waits_no_more(const struct core *c, const uint64_t *best) {
 	return !majority_owes(&c->dispute, best) && c->now_us >= majority_waits_until_us(c);
 }
 
+/* Settles what two of two rows have shown: by the owners there, if they can show something. */
+static enum core_settling settle_rows(struct core *c, const uint64_t *votes) {
+	if (core_ask_owners(c, votes))
+		return CORE_SETTLING;
+	if (has_majority(c) && c->now_us < majority_waits_until_us(c))
+		return CORE_SETTLING; /* they may vote yet */
+	return has_majority(c) && core_void_what_differs(c, votes) ? CORE_SETTLED : CORE_UNSETTLED;
+}
+
 enum core_settling core_dispute(struct core *c, const uint64_t *votes, const uint64_t *best) {
 	struct core_dispute *d = &c->dispute;
+	if (c->owners_apart)
+		return CORE_UNSETTLED; /* the attempt is void */
 	if (d->n == 1)
 		core_dispute_end(c);
 	if (d->has_proof)
@@ -278,7 +289,7 @@ enum core_settling core_dispute(struct core *c, const uint64_t *votes, const uin
 	if (d->n == 2 && give_up(c, votes))
 		return CORE_SETTLED;
 	if (d->n == 2 && d->given[0] && d->given[1])
-		return core_ask_owners(c, votes) ? CORE_SETTLING : CORE_UNSETTLED;
+		return settle_rows(c, votes);
 	if (d->n == 2)
 		return has_majority(c) && waits_no_more(c, best) ? CORE_UNSETTLED : CORE_SETTLING;
 	if (!has_majority(c) && drop_found_votes(c, votes))

@@ -8,7 +8,9 @@
  *   as one whose vote is false.
  * - Else the final owner has signed a list for each of them, and these differ.
  *
- * An owner that has not voted has nothing to show: meanwhile the majority decides. */
+ * An owner that has not voted has nothing to show. It is waited for as a vote that is missing is;
+ * then it is put away, and the attempt is void: one of the lists that were shown is false. In a
+ * round that happens three times at most; then the majority decides. */
 #include "base/assert.h"
 #include "base/merkle.h"
 #include "base/planted.h"
@@ -73,19 +75,35 @@ static const struct seal *final_seal(const struct core *c, const struct final_li
 	return fits ? seal : NULL;
 }
 
+/* Returns true if the participant can show what it passed on to its row. */
+static bool can_show(const struct core *c, const uint64_t *votes, int place) {
+	return set_has(votes, (uint32_t)place) && core_has_seals(c, place);
+}
+
+bool core_void_what_differs(struct core *c, const uint64_t *votes) {
+	const struct core_dispute d = c->dispute;
+	RV_ASSERT(d.n == 2 && d.given[0] && d.given[1] && !d.has_proof);
+	if (RV_BUG("ask-no-owner") || !core_deal_anew(c))
+		return false;
+	for (int k = 0; k < 2; k++) {
+		const int owner = place_of_owner(c, d.asked[k], d.chunk);
+		if (!can_show(c, votes, owner))
+			core_disbelieve(c, owner, CORE_EVENT_NO_EVIDENCE);
+	}
+	core_dispute_end(c);
+	return true;
+}
+
 bool core_ask_owners(struct core *c, const uint64_t *votes) {
 	struct core_dispute *d = &c->dispute;
-	RV_ASSERT(d->n == 2 && d->given[0] && d->given[1]);
-	if (d->of_owners || RV_BUG("ask-no-owner"))
-		return false;
+	RV_ASSERT(d->n == 2 && d->given[0] && d->given[1] && !d->of_owners && !d->has_proof);
 	int owners[2];
 	for (int k = 0; k < 2; k++) {
 		owners[k] = place_of_owner(c, d->asked[k], d->chunk);
-		if (!set_has(votes, (uint32_t)owners[k]) || !core_has_seals(c, owners[k]))
+		if (!can_show(c, votes, owners[k]) || RV_BUG("ask-no-owner"))
 			return false;
 	}
-	if (owners[0] == owners[1])
-		return false; /* one row: its owner signed twice, and there is no room for its ban */
+	RV_ASSERT(owners[0] != owners[1]); /* else it signed twice: a proof */
 	d->of_owners = true;
 	d->since_us = c->now_us;
 	for (int k = 0; k < 2; k++) {

@@ -227,6 +227,9 @@ void core_decide_reduce(struct core *c);
 void core_missed(const struct core *c, uint64_t *out);
 /* Collects accusations; when the time is over, marks the accused as distrusted. */
 void core_weigh_suspects(struct core *c);
+/* Ends the attempt so that others own what in the next one; returns false if that has happened too
+ * often in this round. */
+bool core_deal_anew(struct core *c);
 /* Returns the time after the first accusation within which every live member has reported. */
 static inline int64_t core_unclear_us(const struct core *c) {
 	int64_t us = c->cfg.liveness_us / 2;
@@ -291,6 +294,9 @@ void core_dispute_proves(struct core *c, int place, const struct seal_scope *sco
 /* Asks the owners of the chunk in which two rows differ. Returns false if that is not possible:
  * the voters are of one row, or one of the owners is gone, or has not voted. */
 bool core_ask_owners(struct core *c, const uint64_t *votes);
+/* Makes the attempt void, as these owners cannot show what they gave: they are put away. Returns
+ * false if that has happened too often in this round. */
+bool core_void_what_differs(struct core *c, const uint64_t *votes);
 /* Returns to the voters if one of the owners that were asked is gone. */
 void core_watch_owners(struct core *c, const uint64_t *votes);
 /* Takes what an owner shows that was asked: its vote, sealed by its row (`seals`). */

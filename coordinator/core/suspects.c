@@ -351,7 +351,7 @@ static int64_t gather_us(const struct core *c, const struct core_accusations *a)
 	return is_agreed(c, a) ? c->cfg.suspect_gather_us / AGREED_SHARE : c->cfg.suspect_gather_us;
 }
 
-enum { DEALS = 3 }; /* attempts of a round that may end as owners are apart, with nobody put away */
+enum { DEALS = 3 }; /* attempts of a round that may end so that others own what */
 
 void core_weigh_suspects(struct core *c) {
 	struct core_accusations a;
@@ -366,10 +366,14 @@ void core_weigh_suspects(struct core *c) {
 		return;
 	RV_ASSERT(c->gather_us <= c->cfg.suspect_gather_us && c->roster.n > 1);
 	note_pairs(c, &a);
-	c->owners_apart = c->n_dealt < DEALS && core_blames_its_owners(c, &a);
-	if (c->owners_apart)
-		c->n_dealt++;
-	else
+	if (!core_blames_its_owners(c, &a) || !core_deal_anew(c))
 		distrust(c, &a);
 	c->accused_since_us = INT64_MAX;
+}
+
+bool core_deal_anew(struct core *c) {
+	if (c->n_dealt == DEALS)
+		return false;
+	c->n_dealt++;
+	return c->owners_apart = true;
 }

@@ -1,5 +1,5 @@
 /* Votes that differ, votes of few, and proofs: who is believed, who is named, and who is waited
- * for. Signatures are hashes that name the key. */
+ * for. */
 #include <string.h>
 
 #include "base/chain.h"
@@ -7,29 +7,7 @@
 #include "net/control/evidence.h"
 #include "tests/common/check.h"
 #include "tests/coordinator/core_rig.h"
-
-/* ---- seals ---- */
-
-static void signature_of(const uint8_t key[NET_KEY_BYTES], const struct seal_scope *scope, const struct rv_hash *root,
-						 uint8_t out[NET_SIG_BYTES]) {
-	struct rv_hasher h = rv_hasher_of("test seal");
-	rv_hash_update(&h, key, NET_KEY_BYTES);
-	rv_hash_update(&h, scope->roster.b, RV_HASH_BYTES);
-	rv_hash_u64(&h, scope->round);
-	rv_hash_u64(&h, scope->attempt | (uint64_t)scope->kind << 32);
-	rv_hash_update(&h, root->b, RV_HASH_BYTES);
-	const struct rv_hash sum = rv_hash_final(&h);
-	memset(out, 0, NET_SIG_BYTES);
-	memcpy(out, sum.b, RV_HASH_BYTES);
-}
-
-static bool verify(void *ctx, const uint8_t key[NET_KEY_BYTES], const struct seal_scope *scope,
-				   const struct seal *seal) {
-	(void)ctx;
-	uint8_t want[NET_SIG_BYTES];
-	signature_of(key, scope, &seal->root, want);
-	return memcmp(want, seal->signature, sizeof want) == 0;
-}
+#include "tests/coordinator/rig_seals.h"
 
 static struct seal_scope scope_of(const struct rig *r) {
 	const struct document *d = rig_doc(r);
@@ -68,7 +46,7 @@ static void seal_all(const struct rig *r, struct got *g) {
 		rig_key(d->members[i].member, key);
 		*s = (struct owner_seal){.member = d->members[i].member, .kind = SEAL_ROW};
 		s->seal.root = merkle_sum_root(&sum);
-		signature_of(key, &scope, &s->seal.root, s->seal.signature);
+		rig_seal(key, &scope, &s->seal.root, s->seal.signature);
 	}
 }
 
@@ -109,7 +87,7 @@ static void begin(struct rig *r, int n) {
 static void setup(struct rig *r, uint32_t min_workers, int n) {
 	rig_init(r, min_workers);
 	r->cfg.final_round = 100;
-	r->cfg.seals = (struct seal_ops){.verify = verify};
+	r->cfg.seals = rig_seals();
 	rig_start(r);
 	rig_join(r, n);
 	begin(r, n);
@@ -169,6 +147,32 @@ static void test_an_owner_that_signed_twice_is_banned(void **state) {
 	assert_int_equal(rig_doc(&r)->n_members, 3);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_true(rig_view(&r, i).banned == (i == liar));
+	rig_release(&r);
+}
+
+/* Members that lie together are most of a roster. What one against them shows has to be answered:
+ * time does not make them right, and each that shows nothing is put away. */
+static void test_a_majority_that_shows_nothing_is_not_believed_against_one_that_does(void **state) {
+	(void)state;
+	struct rig r;
+	struct got g;
+	setup(&r, 1, 3);
+	get(&r, 0, 0, &g);
+	struct rv_hash other = g.digest;
+	other.b[0] ^= 1;
+	vote(&r, 0, &other);
+	vote(&r, 1, &other);
+	vote(&r, 2, &g.digest);
+	assert_true(document_asks(rig_doc(&r), 2));
+	assert_ok(show(&r, 2, &g.evidence));
+	for (int s = 0; s < 60 && !rig_saw(&r, CORE_EVENT_NO_EVIDENCE, 0); s++) {
+		rig_expect(&r, RUN_REDUCE, 0, 1);
+		rig_wait(&r, RIG_S);
+		vote(&r, 0, &other);
+		vote(&r, 1, &other);
+		vote(&r, 2, &g.digest);
+	}
+	assert_int_equal(rig_doc(&r)->round, 0);
 	rig_release(&r);
 }
 
@@ -258,7 +262,7 @@ static struct evidence proof_against(const struct rig *r, uint32_t member) {
 	rig_key(member, e.proof.key);
 	for (uint8_t i = 0; i < 2; i++) {
 		memset(e.proof.seals[i].root.b, 1 + i, RV_HASH_BYTES);
-		signature_of(e.proof.key, &e.proof.scope, &e.proof.seals[i].root, e.proof.seals[i].signature);
+		rig_seal(e.proof.key, &e.proof.scope, &e.proof.seals[i].root, e.proof.seals[i].signature);
 	}
 	return e;
 }
@@ -342,6 +346,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_false_vote_does_not_hold_a_majority),
 		cmocka_unit_test(test_an_owner_that_signed_twice_is_banned),
+		cmocka_unit_test(test_a_majority_that_shows_nothing_is_not_believed_against_one_that_does),
 		cmocka_unit_test(test_a_lone_vote_is_believed_when_it_is_shown),
 		cmocka_unit_test(test_a_lone_vote_that_nobody_can_show_is_none),
 		cmocka_unit_test(test_a_lone_vote_that_was_found_is_none),

@@ -28,8 +28,8 @@
 	"row-since-stays|weigh-rows-again|watch-as-an-owner|left-out-loses-steps|two-final-owners|keep-failed-rows|"       \
 	"forms-of-a-former-roster|forms-by-the-new-place|part-of-another-member|forget-the-form|"                          \
 	"forget-rows-at-a-restart|believe-a-vote|forget-what-is-given-back|read-again-after-a-restart|"                    \
-	"grant-before-it-is-durable|audit-by-the-owner|convict-by-one|strike-by-one|strike-nobody|score-oneself|"          \
-	"beyond-the-quota|believe-a-suspect|"                                                                              \
+	"grant-before-it-is-durable|audit-by-the-owner|convict-by-one|convict-by-two|strike-by-one|"                       \
+	"strike-nobody|score-oneself|believe-most|ask-no-owner|beyond-the-quota|believe-a-suspect|"                        \
 	"forget-what-is-read|believe-a-failed-write|name-who-was-right|believe-few"
 
 struct sim_cli {

@@ -349,7 +349,9 @@ static void plan_lie(struct sim_plan *p, const struct sim_options *o, struct rv_
 	const enum sim_fault_kind kind = which < OTHERS ? others[which] : FAULT_CLAIMER;
 	if (kind != FAULT_CLAIMER && has_kind(p, kind))
 		return;
-	if ((which == OTHERS + LIE_DIGEST || which == OTHERS + LIE_FULL_HASH) && may_be_most(o, sim_liars(o)))
+	if (which == OTHERS + LIE_DIGEST && may_be_alone(o, sim_liars(o)))
+		return;
+	if (which == OTHERS + LIE_FULL_HASH && may_be_most(o, sim_liars(o)))
 		return;
 	struct sim_fault *f = append(p, kind);
 	if (f == NULL)
