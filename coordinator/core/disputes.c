@@ -47,8 +47,8 @@ void core_disbelieve(struct core *c, int place, enum core_event_type why) {
 	core_dispute_end(c);
 }
 
-/* Notes the first chunk in which the lists of both differ, and makes the proof: in one row its owner
- * has signed both. */
+/* Notes the first chunk in which the lists of both differ, and makes the proof: in one row its
+ * owner has signed both. */
 static void compare(struct core *c, int k, const struct evidence *e) {
 	struct core_dispute *d = &c->dispute;
 	uint32_t chunk = 0;

@@ -1,7 +1,7 @@
-/* disputes_rows.c: votes that differ in two rows. Each voter has shown its list, which the owners of
- * its row have signed. The chunk in which the lists differ has an owner in each of the two rows, and
- * both had it from one final owner (net/reduce/grid.h). These two owners are asked for what they
- * voted for:
+/* disputes_rows.c: votes that differ in two rows. Each voter has shown its list, which the owners
+ * of its row have signed. The chunk in which the lists differ has an owner in each of the two rows,
+ * and both had it from one final owner (net/reduce/grid.h). These two owners are asked for what
+ * they voted for:
  *
  * - One that shows another leaf of the chunk than it gave its row has signed two lists.
  * - One that cannot show that the final owner has signed the chunk has made it up: it is put away,

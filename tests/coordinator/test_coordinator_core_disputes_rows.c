@@ -20,8 +20,8 @@ static void read_views(const struct rig *r, int n) {
 
 /* ---- what participants got ---- */
 
-/* A list of means, of flavour 0 but in chunk ODD; and the seals with which it came. `signed_as`: the
- * flavour over which the final owner of that chunk has signed. */
+/* A list of means, of flavour 0 but in chunk ODD; and the seals with which it came. `signed_as`:
+ * the flavour over which the final owner of that chunk has signed. */
 struct got {
 	struct rv_hash means[RIG_CHUNKS], digest;
 	struct evidence evidence;

@@ -1,10 +1,10 @@
-/* sim_oracle_given.c: commits over an owner that gives each peer another mean (--liars), and what is
- * promised then.
+/* sim_oracle_given.c: commits over an owner that gives each peer another mean (--liars), and what
+ * is promised then.
  *
- * Two honest participants that have shown what they got prove the lie, and nothing is committed. But
- * where one alone can vote, its list stands under the seals of all owners, and nobody has another
- * one to hold against it (docs/security.md): that is a lie of an owner, which audits find. So a
- * commit may differ from the mean only
+ * Two honest participants that have shown what they got prove the lie, and nothing is committed.
+ * But where one alone can vote, its list stands under the seals of all owners, and nobody has
+ * another one to hold against it (docs/security.md): that is a lie of an owner, which audits find.
+ * So a commit may differ from the mean only
  *
  * - in chunks that the liar made, or passed on to its row, and only as it lies;
  * - by a list that an honest participant got and voted for;

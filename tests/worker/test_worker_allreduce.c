@@ -35,6 +35,27 @@ static struct rows_plan plan;
 static struct member_ref members[MAX];
 static int node_at[MAX]; /* by place */
 
+/* A member that sends values of its own in the place of partial sums or means. */
+static struct {
+	int node; /* -1: none */
+	uint8_t type;
+	bool column;
+	float value;
+	float sum[ELEMS];
+	uint8_t mean[2 * ELEMS];
+} spoiler = {.node = -1};
+
+static void spoil(int node, struct reduce_msg *m) {
+	if (node != spoiler.node || m->type != spoiler.type || m->column != spoiler.column)
+		return;
+	for (int k = 0; k < ELEMS; k++)
+		spoiler.sum[k] = spoiler.value;
+	assert_ok(cfg.codec->encode(cfg.codec, spoiler.sum, ELEMS, spoiler.mean, &et));
+	const bool sums = m->type == REDUCE_SCATTER;
+	m->data = sums ? (const uint8_t *)spoiler.sum : spoiler.mean;
+	m->data_bytes = (uint32_t)(sums ? sizeof spoiler.sum : cfg.codec->encoded_bytes(cfg.codec, ELEMS));
+}
+
 /* ---- as worker/mesh/meshlink.c ---- */
 
 static bool next_frame(struct node *n, uint32_t member, bool bulk, struct peers_message *out) {
@@ -42,6 +63,7 @@ static bool next_frame(struct node *n, uint32_t member, bool bulk, struct peers_
 	struct reduce_msg m;
 	if (!(bulk ? allreduce_send : allreduce_send_control)(me->reduce, w.now_us, member, &m))
 		return false;
+	spoil((int)n->member, &m);
 	*out = (struct peers_message){
 		.header = frame_reduce_encode(&m, frame_run_tag(w.run_id)), .part = {m.data}, .part_bytes = {m.data_bytes}};
 	return true;
@@ -402,6 +424,61 @@ static void test_an_owner_dies(void **state) {
 	end_world();
 }
 
+/* ---- what no limited contributions give ---- */
+
+/* Its receivers accuse the sender, and nobody accuses one that passed on what was in its limits. */
+static void test_sums_and_means_beyond_the_limit_are_refused(void **state) {
+	(void)state;
+	static const struct {
+		uint8_t type;
+		bool column;
+	} kinds[] = {{REDUCE_SCATTER, true}, {REDUCE_GATHER, true}, {REDUCE_GATHER, false}};
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+		uint32_t liar = 4;
+		begin_world(9, 3);
+		spoiler.node = (int)liar;
+		spoiler.type = kinds[i].type;
+		spoiler.column = kinds[i].column;
+		spoiler.value = 1e30f;
+		follow_all(1);
+		assert_true(world_until(&w, is_accused, &liar));
+		spoiler.node = -1;
+		end_world();
+	}
+}
+
+static void test_large_sums_within_the_limit_are_added(void **state) {
+	(void)state;
+	begin_world(9, 3);
+	spoiler.node = 4;
+	spoiler.type = REDUCE_SCATTER;
+	spoiler.column = true;
+	spoiler.value = 1e4f;
+	follow_all(1);
+	assert_true(world_until(&w, all_done, NULL));
+	spoiler.node = -1;
+	end_world();
+}
+
+/* Norms show nothing in a row of two: its owner compares with its own contribution. */
+static void test_a_contribution_to_a_row_of_two_has_a_limit(void **state) {
+	(void)state;
+	uint32_t liar = 3;
+	float x[ELEMS];
+	begin_world(4, 2);
+	assert_int_equal(plan.n_rows, 2);
+	for (uint32_t c = 0; c < CHUNKS; c++) {
+		for (int k = 0; k < ELEMS; k++)
+			x[k] = 1e20f;
+		assert_ok(cfg.codec->encode(cfg.codec, x, ELEMS,
+									workers[liar].own + chunking_offset_bytes(&cfg.chunks, cfg.codec, c), &et));
+	}
+	committer_tree(&cfg.chunks, cfg.codec, workers[liar].own, workers[liar].nodes);
+	follow_all(1);
+	assert_true(world_until(&w, is_accused, &liar));
+	end_world();
+}
+
 /* A document without a section for a column that this worker owns is refused, with its reason. */
 static void test_a_view_without_its_sections_is_refused(void **state) {
 	(void)state;
@@ -475,6 +552,9 @@ int main(void) {
 		cmocka_unit_test(test_an_unknown_codec_is_refused),
 		cmocka_unit_test(test_rows_end_with_the_labs_bytes),
 		cmocka_unit_test(test_an_owner_dies),
+		cmocka_unit_test(test_sums_and_means_beyond_the_limit_are_refused),
+		cmocka_unit_test(test_large_sums_within_the_limit_are_added),
+		cmocka_unit_test(test_a_contribution_to_a_row_of_two_has_a_limit),
 		cmocka_unit_test(test_a_view_without_its_sections_is_refused),
 		cmocka_unit_test(test_address_space_is_for_those_that_are_there),
 	};

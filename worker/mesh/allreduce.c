@@ -17,7 +17,13 @@
 _Static_assert((int)MERGE_MAX_INPUTS >= (int)NET_MAX_ROW && (int)ROWS_MAX_LENGTH == (int)NET_MAX_ROW, "a row");
 _Static_assert((int)ROWS_MAX == (int)NET_MAX_ROWS && (int)ROWS_MAX_ROSTER == (int)NET_MAX_ROSTER, "a roster");
 
-#define MEAN_TIMES 1e4
+/* How many times as large as this worker's whole contribution something may be that limited
+ * contributions give: in a roster of rows with room for others at each step, whose contributions
+ * are smaller. */
+#define MEAN_TIMES        1e4  /* the mean in one row; the sum of a row, by its weight, at its owner */
+#define SUM_TIMES         1e6  /* ... of another row, at the final owner */
+#define COLUMN_MEAN_TIMES 1e8  /* the mean that a final owner gives */
+#define ROW_MEAN_TIMES    1e10 /* ... as it is passed on to the row */
 
 /* Address space of which only what is touched is taken. */
 struct lazy_memory {
@@ -49,8 +55,11 @@ struct allreduce {
 	const float *last;      /* global_last_mean(): from which the rule starts; NULL: it does not */
 	const uint8_t *own;     /* as it is sent: that, or `recoded` */
 	uint8_t *recoded;       /* NULL: not made in this round */
-	double own_norm2;       /* sum of squares of the contribution; INFINITY: means are not checked by it */
-	uint8_t own_codec;      /* id of the codec of `own`; 0: the run's */
+	double own_norm2;       /* sum of squares of the contribution; INFINITY: nothing is checked by it */
+	bool two_levels;        /* a roster of rows; the columns that this worker owns in its row: */
+	int n_columns;
+	struct owner_range columns[NET_MAX_ROW];
+	uint8_t own_codec; /* id of the codec of `own`; 0: the run's */
 	uint64_t round;
 	uint32_t attempt;
 	int n_members; /* of the row */
@@ -154,6 +163,27 @@ static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const struct reduce_i
 	return e;
 }
 
+static double sum_of_squares(const float *x, size_t n) {
+	double sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += (double)x[i] * (double)x[i];
+	return sum;
+}
+
+/* Returns RV_E_RANGE if a partial sum, divided by its weight, is more than `times` as large as this
+ * worker's whole contribution. */
+static enum rv_err check_sum(const struct allreduce *a, uint32_t chunk, const uint8_t *sum, uint32_t weight,
+							 double times, struct rv_errtext *et) {
+	const double norm2 = sum_of_squares((const float *)(const void *)sum, chunking_len(&a->chunks, chunk)) /
+						 ((double)weight * (double)weight);
+	if (norm2 <= times * times * a->own_norm2)
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE,
+				   "the partial sum of chunk %u is %.3g times as large as this worker's whole contribution; at most "
+				   "%g: no limited contributions give that",
+				   chunk, sqrt(norm2 / a->own_norm2), times);
+}
+
 /* Two levels: the partial sum of this row. */
 static enum rv_err sum_chunk(void *ctx, uint32_t chunk, const struct reduce_inputs *in, uint8_t *out, int *bad,
 							 struct rv_errtext *et) {
@@ -164,7 +194,12 @@ static enum rv_err sum_chunk(void *ctx, uint32_t chunk, const struct reduce_inpu
 	RV_ASSERT(out == NULL && a->sums.at != NULL);
 	*bad = -1;
 	uint8_t *sum = a->sums.at + sum_offset(a, chunk);
+	uint32_t weight = 0;
+	for (int i = 0; i < in->n; i++)
+		weight += in->weights[i];
 	enum rv_err e = merge_partial(&rule, in->data, in->weights, in->n, n, a->scratch, sum, &a->measured, et);
+	if (e == RV_OK)
+		e = check_sum(a, chunk, sum, weight, MEAN_TIMES, et);
 	if (e != RV_OK)
 		*bad = find_bad(a, codecs, in, n);
 	return e;
@@ -180,8 +215,12 @@ static enum rv_err join_chunk(void *ctx, uint32_t chunk, const struct reduce_inp
 	struct feedback room;
 	const struct feedback *residual = mean_residual_of(a->cfg.mean_residual, a->cfg.global, chunk, &room);
 	*bad = -1;
-	for (int i = 0; i < in->n; i++)
+	for (int i = 0; i < in->n; i++) {
 		fp32[i] = &codec_fp32;
+		*bad = i;
+		RV_TRY(check_sum(a, chunk, in->data[i], in->weights[i], SUM_TIMES, et));
+	}
+	*bad = -1;
 	enum rv_err e = merge_join(&rule, in->data, in->weights, in->n, n, a->scratch, residual, out, et);
 	if (e != RV_OK)
 		*bad = find_bad(a, fp32, in, n);
@@ -189,38 +228,41 @@ static enum rv_err join_chunk(void *ctx, uint32_t chunk, const struct reduce_inp
 	return e;
 }
 
-static double sum_of_squares(const float *x, size_t n) {
-	double sum = 0;
-	for (size_t i = 0; i < n; i++)
-		sum += (double)x[i] * (double)x[i];
-	return sum;
+/* Returns how many times as large as this worker's whole contribution a mean may be. */
+static double mean_times(const struct allreduce *a, uint32_t chunk) {
+	bool own = false;
+	for (int i = 0; i < a->n_columns; i++)
+		own = own || chunk - a->columns[i].first < a->columns[i].count;
+	return !a->two_levels ? MEAN_TIMES : own ? COLUMN_MEAN_TIMES : ROW_MEAN_TIMES;
 }
 
 /* Checks an owner's mean. Where contributions are limited to a multiple of their median norm
  * (outer/merge.h), no mean is MEAN_TIMES as large as this worker's whole contribution, unless that
- * one is next to nothing: 500 steps beside one give some 500. */
+ * one is next to nothing: 500 steps beside one give some 500. In rows an honest owner passes on
+ * what it has checked by its own contribution, so the limits grow on the way. */
 static enum rv_err check_chunk(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
 	struct allreduce *a = ctx;
 	const size_t n = chunking_len(&a->chunks, chunk);
 	RV_TRY(a->cfg.global->codec->decode(a->cfg.global->codec, data, n, a->scratch, et));
-	const double norm2 = sum_of_squares(a->scratch, n);
-	if (norm2 <= MEAN_TIMES * MEAN_TIMES * a->own_norm2)
+	const double norm2 = sum_of_squares(a->scratch, n), times = mean_times(a, chunk);
+	if (norm2 <= times * times * a->own_norm2)
 		return RV_OK;
 	return rv_fail(et, RV_E_RANGE,
 				   "the mean of chunk %u is %.3g times as large as this worker's whole contribution; at most %g: no "
 				   "limited contributions give that",
-				   chunk, sqrt(norm2 / a->own_norm2), MEAN_TIMES);
+				   chunk, sqrt(norm2 / a->own_norm2), times);
 }
 
-/* Sets a->own_norm2, by which means are checked. A roster of rows has partial sums, which nobody
- * checks: an honest owner would be blamed for them. */
+/* Sets a->own_norm2, by which means are checked. In rows owners check the sums of short rows, too,
+ * in which nothing is limited: so all sums and means are limited there. */
 static enum rv_err measure_own(struct allreduce *a, const struct document *d, struct rv_errtext *et) {
 	const struct merge_rule rule = global_merge(a->cfg.global);
 	const struct codec *sent = global_sent(a->cfg.global);
-	const bool limited = rule.ops->wants_norms != NULL && rule.ops->wants_norms(&rule.params, d->n_members);
+	const int n_in = d->n_rows > 1 ? NET_MAX_ROW : d->n_members;
+	const bool limited = rule.ops->wants_norms != NULL && rule.ops->wants_norms(&rule.params, n_in);
 	double sum = 0;
 	a->own_norm2 = INFINITY;
-	if (!limited || d->n_rows > 1)
+	if (!limited)
 		return RV_OK;
 	for (uint32_t c = 0; c < a->chunks.n_chunks; c++) {
 		const size_t n = chunking_len(&a->chunks, c);
@@ -287,7 +329,15 @@ static enum rv_err map(struct lazy_memory *m, size_t bytes, const char *of, stru
 	return RV_OK;
 }
 
+static void adopt_columns(struct allreduce *a, const struct document *d) {
+	a->two_levels = d->n_rows > 1;
+	a->n_columns = a->two_levels ? d->n_sections : 0;
+	for (int i = 0; i < a->n_columns; i++)
+		a->columns[i] = (struct owner_range){.first = d->sections[i].first, .count = d->sections[i].count};
+}
+
 static void adopt(struct allreduce *a, const struct document *d) {
+	adopt_columns(a, d);
 	a->round = d->round;
 	a->attempt = d->attempt;
 	a->n_members = d->n_members;
