@@ -5,6 +5,7 @@
 #include "e2e.h"
 #include "tests/common/check.h"
 #include "tests/common/deadline.h"
+#include "told.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -44,39 +45,23 @@ static void open_run(struct e2e *e, void **state) {
 	e2e_start_workers(e, WORKERS);
 }
 
-/* Runs `rivulet-worker WORDS --dir ...` for a worker. `out`: what it prints. */
-static int tell_worker(const struct e2e *e, int worker, char *out, size_t cap, const char *words) {
-	char dir[E2E_PATH];
-	e2e_worker_dir(e, worker, dir);
-	return process_shell(out, cap, "%s/rivulet-worker %s --dir %s 2>&1", RV_TEST_BIN_DIR, words, dir);
-}
-
 static int tell(const struct e2e *e, char *out, size_t cap, const char *words) {
-	return tell_worker(e, OUR, out, cap, words);
+	return e2e_tell(e, OUR, out, cap, words);
 }
 
 static void tell_ok(const struct e2e *e, const char *words, const char *answer) {
-	char out[2048];
-	if (tell(e, out, sizeof out, words) != 0 || !strstr(out, answer))
-		fail_msg("%s: %s", words, out);
+	e2e_tell_ok(e, OUR, words, answer);
 }
 
-/* Waits until it answers: it may be about to start. */
-static json_t *status_of(const struct e2e *e, int worker) {
-	static char out[1 << 16];
-	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "the worker's answer");
-		 tell_worker(e, worker, out, sizeof out, "status --json") != 0;)
-		deadline_pause(&d);
-	json_t *status = json_loads(out, 0, NULL);
-	assert_non_null(status);
-	return status;
+static void wait_counted(const struct e2e *e) {
+	e2e_wait_counted(e, OUR);
 }
 
 /* Waits for a state, such as "paused". */
 static void wait_for_state(const struct e2e *e, const char *state) {
 	bool is = false;
 	for (struct deadline d = deadline_in(PROCESS_WAIT_S, state); !is; deadline_pause(&d)) {
-		json_t *status = status_of(e, OUR);
+		json_t *status = e2e_worker_status(e, OUR);
 		is = strcmp(e2e_text(status, "state"), state) == 0;
 		json_decref(status);
 	}
@@ -125,22 +110,8 @@ static void wait_rounds(struct e2e *e, int worker, int64_t rounds) {
 	json_decref(e2e_wait_event(&e->workers[worker], "round", "round", now + rounds, NULL));
 }
 
-static json_int_t rounds_given(const struct e2e *e) {
-	json_t *status = status_of(e, OUR);
-	const json_int_t n = json_integer_value(json_object_get(json_object_get(status, "given"), "rounds"));
-	json_decref(status);
-	return n;
-}
-
-/* Waits until a round counted our worker that is applied from now on. */
-static void wait_counted(const struct e2e *e) {
-	const json_int_t before = rounds_given(e);
-	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "a round that counts it"); rounds_given(e) <= before;)
-		deadline_pause(&d);
-}
-
 static void assert_why(const struct e2e *e, const char *why) {
-	json_t *status = status_of(e, OUR);
+	json_t *status = e2e_worker_status(e, OUR);
 	assert_string_equal(e2e_text(json_object_get(status, "allowed"), "why"), why);
 	json_decref(status);
 }
@@ -220,7 +191,7 @@ static void a_day_has_so_many_bytes(void **state) {
 	tell_ok(&e, "set max-per-day=3MB", "In force now, and kept.");
 	wait_for_state(&e, "paused");
 	assert_why(&e, "bytes_today");
-	json_t *status = status_of(&e, OUR), *allowed = json_object_get(status, "allowed");
+	json_t *status = e2e_worker_status(&e, OUR), *allowed = json_object_get(status, "allowed");
 	assert_true(e2e_int(allowed, "bytes_today") > DAY_BYTES / 2 && e2e_int(allowed, "bytes_today") <= DAY_BYTES);
 	assert_true(e2e_int(allowed, "until") > rv_clock_wall_us() / RV_US_PER_S);
 	json_decref(status);
@@ -272,7 +243,7 @@ static void wait_heldout(const struct e2e *e) {
 	for (int i = 0; i < WORKERS; i++) {
 		size_t n = 0;
 		for (struct deadline d = deadline_in(PROCESS_WAIT_S, "the held-out loss"); n < 2; deadline_pause(&d)) {
-			json_t *status = status_of(e, i);
+			json_t *status = e2e_worker_status(e, i);
 			n = json_array_size(json_object_get(status, "heldout"));
 			json_decref(status);
 		}

@@ -1,24 +1,39 @@
 /* test_e2e_device.c: workers on GPUs and on processors share a run: the GPU's is the CUDA plugin,
  * its kernels run by the emulator. One of them, one on two of these devices, and one on the CPU end
- * with the same bits, and a replay computes each on what it had. */
+ * with the same bits, and a replay computes each on what it had. And a GPU is used for no more time
+ * and memory than a worker's person allows, looked at from outside (emu/watch.h). */
 
 #include "tests/common/check.h"
+#include "tests/common/deadline.h"
 #include "tests/e2e/ends.h"
+#include "tests/e2e/told.h"
+#include "tests/emu/watch.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define TINY_RUN                                                                                                       \
 	"n-layer = 1\nn-head = 2\nn-embd = 16\ncontext = 16\nbatch = 2\nrounds = 3\n"                                      \
 	"steps-per-round = 2\nmin-workers = 3\ndata-shards = 3\nholdout-every = 20\n"                                      \
 	"snapshot-every = 2\n" E2E_PATIENT
 
-static void start_on(struct e2e *e, int i, const char *device) {
+#define OWN_RUN                                                                                                        \
+	"n-layer = 1\nn-head = 1\nn-embd = 8\ncontext = 8\nbatch = 2\nrounds = 100000\n"                                   \
+	"steps-per-round = 4\nmin-workers = 1\ndata-shards = 1\n" E2E_PATIENT
+
+static void start_as(struct e2e *e, int i, const char *program, const char *device) {
 	const char *const args[] = {"--device", device, "--eval-every", "0"};
 	memcpy(e->worker_args, args, sizeof args);
-	e2e_start_worker(e, i, NULL, "RIVULET_CUDA_PLUGIN=" EMULATED_PLUGIN);
+	e2e_start_worker(e, i, program, "RIVULET_CUDA_PLUGIN=" EMULATED_PLUGIN);
+}
+
+static void start_on(struct e2e *e, int i, const char *device) {
+	start_as(e, i, NULL, device);
 }
 
 static void runs_on(const struct e2e *e, int i, const char *device) {
@@ -92,11 +107,102 @@ static void with_eager_updates_they_do_too(void **state) {
 	check_a_run(state, TINY_RUN "updates = eager\neager-share = 0.25\ndtype = fp32\n", true);
 }
 
+/* ---- what its person allows of a GPU ---- */
+
+/* Starts a worker on the emulated GPU in a run of its own; returns what the emulator shows of it. */
+static const struct emu_watch *open_watched(struct e2e *e, const char *config) {
+	char path[E2E_PATH], env[E2E_PATH + 32];
+	e2e_open(e, config, 1);
+	e2e_path(e, "gpu", path);
+	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0 && ftruncate(fd, sizeof(struct emu_watch)) == 0);
+	const struct emu_watch *w = mmap(NULL, sizeof *w, PROT_READ, MAP_SHARED, fd, 0);
+	assert_true(w != MAP_FAILED);
+	(void)close(fd);
+	snprintf(env, sizeof env, EMU_WATCH_ENV "=%s", path);
+	assert_int_equal(putenv(env), 0);
+	start_as(e, 0, "rivulet-worker", "cuda"); /* without a sandbox: the emulator writes that file */
+	assert_int_equal(unsetenv(EMU_WATCH_ENV), 0);
+	return w;
+}
+
+static uint64_t now_of(const uint64_t *field) {
+	return __atomic_load_n(field, __ATOMIC_ACQUIRE);
+}
+
+/* Waits until the GPU works for `least` to `most` percent of the time, while it works for BUSY_NS. A
+ * window may have begun before a setting was in force, and on a computer with other work to do any
+ * of them may be longer. */
+static void wait_for_share(const struct emu_watch *w, double least, double most) {
+	enum { BUSY_NS = 100 * 1000 * 1000 };
+	double percent = -1;
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "that share of the GPU's time");
+		 percent < least || percent > most;) {
+		const uint64_t busy = now_of(&w->busy_ns), since = now_of(&w->ended_ns);
+		while (now_of(&w->busy_ns) - busy < BUSY_NS)
+			deadline_pause(&d);
+		percent = 100 * (double)(now_of(&w->busy_ns) - busy) / (double)(now_of(&w->ended_ns) - since);
+	}
+}
+
+static void gpu_share_is_kept(const struct e2e *e, const struct emu_watch *w) {
+	enum { UNLIMITED = 30, ALLOWED = 10, SLACK = 5 };
+	wait_for_share(w, UNLIMITED, 100);
+	e2e_tell_ok(e, 0, "set gpu-share=10", "In force now");
+	wait_for_share(w, 0, ALLOWED + SLACK);
+}
+
+/* It plans anew, for one byte less than it took. */
+static void gpu_memory_is_kept(const struct e2e *e, const struct emu_watch *w) {
+	const int64_t driver_bytes = 512 << 20; /* MEMORY_DEVICE_OVERHEAD_BYTES */
+	char out[2048];
+	long from = 0;
+	json_t *plan = e2e_wait_event(&e->workers[0], "device_memory", NULL, 0, &from);
+	const int64_t planned = e2e_int(plan, "bytes");
+	const uint64_t took = now_of(&w->peak_bytes);
+	json_decref(plan);
+	assert_true(took > 0 && took <= (uint64_t)planned);
+	assert_int_not_equal(e2e_tell(e, 0, out, sizeof out, "set gpu-memory=1MiB"), 0);
+	assert_non_null(strstr(out, "--gpu-memory allows 1"));
+	snprintf(out, sizeof out, "set gpu-share=100 gpu-memory=%lld", (long long)(driver_bytes + planned - 1));
+	e2e_tell_ok(e, 0, out, "goes on with it in a moment");
+	json_decref(e2e_wait_event(&e->workers[0], "savings", NULL, 0, &from));
+	e2e_wait_counted(e, 0);
+	assert_true(now_of(&w->peak_bytes) > 0 && now_of(&w->peak_bytes) < took); /* since it was all free */
+}
+
+static void gpu_memory_is_given_back(const struct e2e *e, const struct emu_watch *w) {
+	const uint64_t launches = now_of(&w->launches);
+	e2e_tell_ok(e, 0, "set free-memory-after=0", "In force now");
+	e2e_tell_ok(e, 0, "pause", "Paused");
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "a GPU without the worker's memory");
+		 now_of(&w->device_bytes) + now_of(&w->pinned_bytes) > 0;)
+		deadline_pause(&d);
+	const uint64_t at_rest = now_of(&w->launches);
+	json_decref(e2e_worker_status(e, 0)); /* a while later */
+	assert_true(at_rest >= launches && now_of(&w->launches) == at_rest);
+	e2e_tell_ok(e, 0, "resume", "Going on");
+	e2e_wait_counted(e, 0);
+	assert_true(now_of(&w->device_bytes) > 0);
+}
+
+/* What is set while it trains, and a pause, as another process sees them. */
+static void a_gpu_stays_its_owners(void **state) {
+	static struct e2e e;
+	*state = &e;
+	const struct emu_watch *w = open_watched(&e, OWN_RUN);
+	e2e_wait_counted(&e, 0);
+	gpu_share_is_kept(&e, w);
+	gpu_memory_is_kept(&e, w);
+	gpu_memory_is_given_back(&e, w);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(gpus_and_processors_end_with_the_same_bits, e2e_teardown),
 		cmocka_unit_test_teardown(in_sixteen_bits_they_do_too, e2e_teardown),
 		cmocka_unit_test_teardown(with_eager_updates_they_do_too, e2e_teardown),
+		cmocka_unit_test_teardown(a_gpu_stays_its_owners, e2e_teardown),
 	};
 	(void)signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);

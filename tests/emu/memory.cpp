@@ -49,6 +49,7 @@ static cudaError_t allocate(const char *call, void **out, size_t bytes, bool pin
 	device.n_allocations++;
 	(pinned ? device.pinned : device.allocated) += bytes;
 	device.peak = device.allocated > device.peak ? device.allocated : device.peak;
+	watch_memory();
 	return cudaSuccess;
 }
 
@@ -65,6 +66,7 @@ static cudaError_t release(const char *call, void *p) {
 		return cudaErrorInvalidValue;
 	(found->second.pinned ? device.pinned : device.allocated) -= found->second.bytes;
 	device.allocations.erase(found);
+	watch_memory();
 	free(p);
 	return broken();
 }

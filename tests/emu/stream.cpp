@@ -68,7 +68,9 @@ cudaError_t enqueue(cudaStream_t stream, work w) {
 cudaError_t launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, work body) {
 	return enqueue(stream, [=] {
 		device.clock_ms += launch_ms;
+		const uint64_t began_ns = watch_now();
 		run_kernel(kernel, grid, block, shared_bytes, body);
+		watch_launch(began_ns);
 	});
 }
 
@@ -237,7 +239,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
 cudaError_t emu_enqueue(cudaStream_t s, void (*work)(const void *arg), const void *arg, size_t bytes) {
 	auto words = std::make_shared<std::vector<std::max_align_t>>(bytes / sizeof(std::max_align_t) + 1);
 	memcpy(words->data(), arg, bytes);
-	return enqueue(s, [=] { work(words->data()); });
+	return enqueue(s, [=] {
+		const uint64_t began_ns = watch_now();
+		work(words->data());
+		watch_launch(began_ns);
+	});
 }
 
 cudaError_t emu_spend(cudaStream_t s, float ms) {
