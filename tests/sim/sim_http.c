@@ -166,6 +166,8 @@ static void on_refused(void *ctx, enum rv_err e, const char *text) {
 static void on_away(void *ctx, bool away, const char *text) {
 	struct sim_worker *w = ctx;
 	sim_say(w->sim, w->host, away ? "does not reach the coordinator: %s" : "reaches the coordinator again%s", text);
+	if (w->session != NULL)
+		session_core_on_away(w->session, w->sim->now_us, away);
 	if (away)
 		return;
 	w->comebacks++;

@@ -19,6 +19,35 @@ static void done_applies_the_last_round_first(void **state) {
 	expect_nothing(f);
 }
 
+static void a_coordinator_that_ended_is_waited_for_less(void **state) {
+	struct round_driver *f = *state;
+	start_with(f, FIXTURE_ROUNDS, 0, LATE_KEEP);
+	show(f, RUN_DONE, FIXTURE_ROUNDS);
+	round_on_away(f->c, f->now, true);
+	expect_nothing(f);
+	f->now += DRIVER_HEARTBEAT_US;
+	round_on_away(f->c, f->now, false); /* it was away for a moment */
+	f->now += 5 * DRIVER_HEARTBEAT_US;
+	expect_nothing(f);
+	round_on_away(f->c, f->now, true);
+	f->now += 2 * DRIVER_HEARTBEAT_US;
+	expect_nothing(f);
+	f->now += DRIVER_HEARTBEAT_US;
+	expect_next(f, ROUND_FINISH);
+	assert_false(round_end_verified(f->c));
+}
+
+/* Whether the run has ended, only the coordinator can tell. */
+static void a_commit_is_waited_for_without_end(void **state) {
+	struct round_driver *f = *state;
+	start_with(f, FIXTURE_ROUNDS - 1, 0, LATE_KEEP);
+	make_ready(f, FIXTURE_ROUNDS - 1);
+	reduce_and_vote(f, FIXTURE_ROUNDS - 1, digest_of(FIXTURE_ROUNDS - 1));
+	round_on_away(f->c, f->now, true);
+	f->now += 1000 * DRIVER_HEARTBEAT_US;
+	expect_nothing(f);
+}
+
 /* What the others took with them is lacked; what is at hand, or can be made here, is not. */
 static void who_is_alone_at_the_end_lacks_donors_or_not(void **state) {
 	struct round_driver *f = *state;
@@ -54,6 +83,8 @@ static void a_verified_end_finishes_at_once(void **state) {
 	start_with(f, FIXTURE_ROUNDS, 0, LATE_KEEP);
 	struct rv_hash mine = full_at(FIXTURE_ROUNDS);
 	show_vouched_end(f);
+	round_on_away(f->c, f->now, true); /* it is not needed for what follows */
+	f->now += 3 * DRIVER_HEARTBEAT_US;
 	expect_nothing(f); /* our own hash is still being computed */
 	assert_int_equal(round_on_full_hash(f->c, FIXTURE_ROUNDS, &mine, NULL), RV_OK);
 	expect_next(f, ROUND_FINISH);
@@ -76,6 +107,8 @@ int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, round_script_setup, round_driver_teardown)
 	const struct CMUnitTest tests[] = {
 		T(done_applies_the_last_round_first),
+		T(a_coordinator_that_ended_is_waited_for_less),
+		T(a_commit_is_waited_for_without_end),
 		T(who_is_alone_at_the_end_lacks_donors_or_not),
 		T(a_verified_end_finishes_at_once),
 		T(a_wrong_end_is_fetched_from_peers),

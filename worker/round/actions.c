@@ -4,7 +4,13 @@
 #include "base/planted.h"
 #include "worker/round/internal.h"
 
-enum { FINISH_WAIT_HEARTBEATS = 15, STILL_HEARTBEATS = 15, STILL_LOG2_AGAIN = 2, STILL_AGAIN_MAX = 4 };
+enum {
+	FINISH_WAIT_HEARTBEATS = 15,
+	AWAY_WAIT_HEARTBEATS = 3,
+	STILL_HEARTBEATS = 15,
+	STILL_LOG2_AGAIN = 2,
+	STILL_AGAIN_MAX = 4
+};
 
 int round_roster_index(const struct round_core *c) {
 	if (!c->has_doc || c->doc.phase != RUN_REDUCE || c->doc.round != c->round)
@@ -131,13 +137,22 @@ bool round_end_verified(const struct round_core *c) {
 		   c->full[0].round == c->doc.round && !c->diverged;
 }
 
+/* Returns until when to wait for a majority's hash of the end state: not for long from a coordinator
+ * that no longer answers, as it may have ended with the run. One that has named that hash is not
+ * needed: this worker's own is about to be compared with it. */
+static int64_t finish_by_us(const struct round_core *c) {
+	const int64_t alone_us = c->away_us + AWAY_WAIT_HEARTBEATS * c->cfg.heartbeat_us;
+	const bool is_named = c->doc.snapshot_round == c->doc.round;
+	return c->away && !is_named && alone_us < c->finish_by_us ? alone_us : c->finish_by_us;
+}
+
 /* Waits a while for the end state to be verified, against a bit that flipped after the last
  * snapshot. */
 static bool finish_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	RV_ASSERT(c->round == c->doc.round && !c->diverged);
 	if (c->finish_by_us == 0)
 		c->finish_by_us = now_us + FINISH_WAIT_HEARTBEATS * c->cfg.heartbeat_us;
-	if (!round_end_verified(c) && now_us < c->finish_by_us)
+	if (!round_end_verified(c) && now_us < finish_by_us(c))
 		return false;
 	c->finished = true;
 	return emit(c, ROUND_FINISH, out);

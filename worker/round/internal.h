@@ -97,6 +97,8 @@ struct round_core {
 	uint64_t next_term, next_term_round; /* one that began after this worker's; 0: none */
 	bool asked_rollback;
 	int64_t finish_by_us; /* the run is done: deadline for a majority's hash of the end state; 0: not yet */
+	bool away;            /* the coordinator does not answer, since away_us */
+	int64_t away_us;
 
 	bool has_sent;
 	bool report_soon;   /* whatever it says */

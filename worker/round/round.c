@@ -347,6 +347,12 @@ void round_leave(struct round_core *c) {
 	round_check_invariants(c);
 }
 
+void round_on_away(struct round_core *c, int64_t now_us, bool away) {
+	c->away = away;
+	c->away_us = now_us;
+	round_check_invariants(c);
+}
+
 void round_pause(struct round_core *c, bool paused) {
 	if (paused && !c->paused && c->reduce.running)
 		c->boot++; /* what it has made in this all-reduce is forgotten, as by an earlier process */

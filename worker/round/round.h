@@ -222,6 +222,9 @@ bool round_fetch_after(const struct round_core *c, const struct round_action *a,
 enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash, struct rv_errtext *et);
 /* Takes the peers that the all-reduce of `attempt` finds silent. */
 void round_on_suspects(struct round_core *c, uint32_t attempt, const struct grid_suspects *suspects);
+/* Reports that the coordinator does not answer, or answers again. At the end of a run, after its
+ * last commit, this worker waits for less then. */
+void round_on_away(struct round_core *c, int64_t now_us, bool away);
 /* Stops what is under way; reports state LEAVING from now on. */
 void round_leave(struct round_core *c);
 /* Pauses, or ends a pause: a paused worker reports LEAVING, so that rounds go on without it, and

@@ -100,6 +100,10 @@ void session_core_turn(struct session_core *c, int64_t now_us, const struct sess
 	session_check_invariants(c);
 }
 
+void session_core_on_away(struct session_core *c, int64_t now_us, bool away) {
+	round_on_away(c->round, now_us, away);
+}
+
 /* An all-reduce ends before its links do, and begins after they may come about again. */
 void session_core_pause(struct session_core *c, int64_t now_us, bool paused) {
 	session_check_invariants(c);

@@ -216,6 +216,8 @@ struct session_reduce {
 void session_core_turn(struct session_core *c, int64_t now_us, const struct session_reduce *seen);
 int64_t session_core_deadline_us(const struct session_core *c, int64_t now_us);
 
+/* Reports that the coordinator does not answer, or answers again (round_on_away). */
+void session_core_on_away(struct session_core *c, int64_t now_us, bool away);
 /* Makes a report due: what the platform adds to it has changed. */
 void session_core_report_soon(struct session_core *c);
 /* Saves, sends a last report and ends; a finished worker ends at once. */

@@ -96,6 +96,8 @@ static void on_away(void *ctx, bool away, const char *text) {
 	struct session *s = ctx;
 	char address[NET_ADDR_BYTES] = "";
 	s->is_away = away;
+	if (session_is_up(s))
+		session_core_on_away(s->core, rv_clock_monotonic_us(), away);
 	(void)address_format(&s->member.invite.coordinator, address);
 	bool over =
 		session_is_up(s) && (session_core_phase(s->core) == SESSION_EXPORTING || session_core_exported(s->core));

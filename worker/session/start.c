@@ -142,6 +142,7 @@ static enum rv_err open_core(struct session *s, uint64_t boot, const struct reco
 								  .found = found};
 	start.has_part = statestore_find_part(&s->store, &start.part_round);
 	s->core = session_core_init(memory, &cfg, &ops, &start, rv_clock_monotonic_us());
+	session_core_on_away(s->core, rv_clock_monotonic_us(), s->is_away);
 	return RV_OK;
 }
 
