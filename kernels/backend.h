@@ -187,7 +187,7 @@ struct backend_ops {
 	void (*host_wrote)(struct backend *be, const float *p, size_t n);
 	/* start_fetch enqueues a copy of n floats to the host and returns; at most FETCHES are under
 	 * way. end_fetch waits for the oldest alone, and returns where it is: pinned memory that lasts
-	 * until the next start_fetch. */
+	 * until the next start_fetch. Any thread may call them while no other uses the backend. */
 	void (*start_fetch)(struct backend *be, const float *src, size_t n);
 	const float *(*end_fetch)(struct backend *be);
 

@@ -180,13 +180,15 @@ struct replica_vector {
 enum { REPLICA_MAX_VECTORS = 80 + REPLICA_MAX_KEPT };
 int replica_vectors(const struct replica *r, struct replica_vector list[REPLICA_MAX_VECTORS]);
 
-/* The same state, byte for byte, in pieces that lie where the replica has them, without a copy, if
- * that is host memory. Begin notes what changes with every batch read; until the replica changes
- * any one thread may take the pieces. */
+/* The same state, byte for byte, in pieces: where the replica has them, or, of a device's memory,
+ * copied one by one into its pinned memory (savings.stream). Begin notes what changes with every
+ * batch read. Any one thread may take the pieces, until the replica changes; of a device's memory
+ * while no other thread uses the device. */
 enum { REPLICA_PIECE_BYTES = 1 << 20, REPLICA_HEAD_BYTES = 64 };
 struct replica_stream {
 	uint8_t head[REPLICA_HEAD_BYTES];
 	struct replica_vector parts[1 + REPLICA_MAX_VECTORS]; /* in their order in the state */
+	struct backend *on[1 + REPLICA_MAX_VECTORS];          /* whose memory has part i; NULL: the host's */
 	int n, i;
 	size_t done; /* bytes of part i */
 	struct rv_hasher hasher;
@@ -194,7 +196,8 @@ struct replica_stream {
 	bool ended;
 };
 void replica_stream_begin(const struct replica *r, struct replica_stream *s);
-/* Returns the next piece and its bytes, at most REPLICA_PIECE_BYTES; NULL: there is none. */
+/* Returns the next piece, which lasts until the next call, and its bytes, at most
+ * REPLICA_PIECE_BYTES; NULL: there is none. */
 const void *replica_stream_next(struct replica_stream *s, size_t *n);
 
 /* Checks the hash of n bytes, without a replica. Returns RV_E_CORRUPT, RV_E_NOMEM, and the source's

@@ -93,7 +93,8 @@ static enum rv_err reserve_steps(const struct replica *r, struct replica_part *p
 																.devices = r->n_parts,
 																.shards = o->step_shards ? o->step_shards : 1,
 																.micro_batch = r->micro_batch,
-																.offload = r->offload});
+																.offload = r->offload,
+																.streams = o->savings.stream});
 	s.params[0] = p->theta;
 	if (r->zero == ZERO_WEIGHTS)
 		windows_weights(p->windows, s.params);

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "train/replica_internal.h"
+#include "train/step_bounds.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -156,23 +157,32 @@ void replica_save(struct replica *r, uint8_t *out) {
 
 /* ---- the state in pieces ---- */
 
+static void swap_parts(struct replica_stream *s, int i, int k) {
+	const struct replica_vector part = s->parts[i];
+	struct backend *on = s->on[i];
+	s->parts[i] = s->parts[k];
+	s->on[i] = s->on[k];
+	s->parts[k] = part;
+	s->on[k] = on;
+}
+
 /* Sorts by place: the parts' slices of m come before those of v. */
-static void sort_vectors(struct replica_vector *list, int n) {
-	for (int i = 1; i < n; i++)
-		for (int k = i; k > 0 && list[k - 1].at > list[k].at; k--) {
-			const struct replica_vector earlier = list[k];
-			list[k] = list[k - 1];
-			list[k - 1] = earlier;
-		}
+static void sort_parts(struct replica_stream *s) {
+	for (int i = 1; i < s->n; i++)
+		for (int k = i; k > 0 && s->parts[k - 1].at > s->parts[k].at; k--)
+			swap_parts(s, k, k - 1);
 }
 
 void replica_stream_begin(const struct replica *r, struct replica_stream *s) {
 	_Static_assert((int)REPLICA_HEAD_BYTES == (int)STATE_HEADER_BYTES, "the header");
+	_Static_assert((size_t)REPLICA_PIECE_BYTES == STREAMED_FLOATS * sizeof(float), "as step_bounds.h reserves");
 	*s = (struct replica_stream){.hasher = rv_hasher_of(STATE_DOMAIN)};
 	replica_copy_head(r, s->head);
 	s->parts[0] = (struct replica_vector){0, s->head, STATE_HEADER_BYTES};
-	s->n = 1 + replica_vectors(r, s->parts + 1);
-	sort_vectors(s->parts, s->n);
+	s->n = 1 + list_vectors(r, s->parts + 1, s->on + 1);
+	for (int i = 0; i < s->n && !r->on_device; i++)
+		s->on[i] = NULL;
+	sort_parts(s);
 	size_t end = 0;
 	for (int i = 0; i < s->n; i++) {
 		RV_ASSERT(s->parts[i].at == end);
@@ -191,6 +201,15 @@ static const void *end_stream(struct replica_stream *s, size_t *n) {
 	return s->hash.b;
 }
 
+/* Returns n bytes at `from` in the memory of `on`, in the host's. */
+static const void *bring(struct backend *on, const uint8_t *from, size_t n) {
+	if (!on)
+		return from;
+	RV_ASSERT(n % sizeof(float) == 0);
+	on->ops->start_fetch(on, (const float *)(const void *)from, n / sizeof(float));
+	return on->ops->end_fetch(on);
+}
+
 const void *replica_stream_next(struct replica_stream *s, size_t *n) {
 	while (s->i < s->n && s->done == s->parts[s->i].bytes) {
 		s->i++;
@@ -199,8 +218,8 @@ const void *replica_stream_next(struct replica_stream *s, size_t *n) {
 	if (s->i == s->n)
 		return end_stream(s, n);
 	const struct replica_vector *p = &s->parts[s->i];
-	const uint8_t *piece = (const uint8_t *)p->from + s->done;
 	*n = p->bytes - s->done < REPLICA_PIECE_BYTES ? p->bytes - s->done : REPLICA_PIECE_BYTES;
+	const void *piece = bring(s->on[s->i], (const uint8_t *)p->from + s->done, *n);
 	rv_hash_update(&s->hasher, piece, *n);
 	s->done += *n;
 	return piece;

@@ -29,8 +29,8 @@ struct savings {
 	 * (decision 0087). Elsewhere it changes nothing. */
 	bool offload;
 	/* Whether a worker's state goes to the disk from where it lies: no copies of it are made, and
-	 * training waits for what it would change. The same bits; elsewhere, and where weights are a
-	 * GPU's, it changes nothing. */
+	 * training waits for what it would change. From a GPU's memory it goes through pieces of pinned
+	 * memory, and the GPU waits until it is read. The same bits; elsewhere it changes nothing. */
 	bool stream;
 	enum zero zero;       /* with several devices; a single one has everything anyway */
 	enum moments moments; /* Adam's moments in 8 bits: other bits, about the same loss (decision 0085) */

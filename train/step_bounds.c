@@ -19,10 +19,13 @@ static size_t vectors_of(const struct step_source *s) {
 	return floats;
 }
 
-/* Returns the floats of gradients that are copied to the host at a time. */
+/* Returns the floats that are copied to the host at a time: gradients for an optimizer there, or the
+ * state, where that is a device's. */
 static size_t fetched_of(const struct step_source *s) {
-	const size_t n = s->offload ? s->layout->n_params : 0;
-	return n < OFFLOAD_FLOATS ? n : OFFLOAD_FLOATS;
+	const size_t n = s->layout->n_params;
+	if (s->offload)
+		return n < OFFLOAD_FLOATS ? n : OFFLOAD_FLOATS;
+	return s->streams ? STREAMED_FLOATS : 0;
 }
 
 struct step_bounds step_bounds_of(const struct step_source *s) {

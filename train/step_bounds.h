@@ -16,12 +16,15 @@ struct step_source {
 	int shards;        /* data shards that a step reads: replica_options.step_shards */
 	int micro_batch;   /* most sequences of a micro-batch */
 	bool offload;      /* weights and moments are in the host's memory */
+	bool streams;      /* a state that is a device's goes to the disk in pieces */
 	bool forward_only; /* one sequence, and no step */
 };
 
 /* Gradients that are copied to the host at a time for an optimizer there: whole blocks of 8-bit
  * moments. */
 enum { OFFLOAD_FLOATS = 1 << 20 };
+/* A state that is copied to the host at a time: a piece of a stream (train/replica.h). */
+enum { STREAMED_FLOATS = 1 << 18 };
 
 /* Returns the bounds of one device, with params NULL: they cover steps, evaluations, and smaller
  * micro-batches at the end of a device's share. */

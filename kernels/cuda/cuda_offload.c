@@ -95,7 +95,7 @@ void cuda_host_wrote(struct backend *be, const float *p, size_t n) {
 	cuda_weights_refresh(cu, p);
 }
 
-/* ---- gradients ---- */
+/* ---- copies to the host ---- */
 
 bool cuda_fetches_reserve(struct cuda_backend *cu, size_t floats) {
 	for (int i = 0; i < FETCHES; i++) {
@@ -123,6 +123,7 @@ void cuda_start_fetch(struct backend *be, const float *src, size_t n) {
 	struct cuda_backend *cu = cuda_of(be);
 	struct cuda_fetch_slot *s = &cu->fetches[cu->next_fetch % FETCHES];
 	RV_ASSERT(cu->fetches_under_way < FETCHES && n * sizeof *src <= s->bytes);
+	cuda_use(cu); /* this thread may be another one than the steps' */
 	cu->next_fetch++;
 	cu->fetches_under_way++;
 	cuda_check(cudaMemcpyAsync(s->pinned, src, n * sizeof *src, cudaMemcpyDeviceToHost, cu->stream),

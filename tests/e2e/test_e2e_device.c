@@ -26,14 +26,14 @@
 	"n-layer = 1\nn-head = 1\nn-embd = 8\ncontext = 8\nbatch = 2\nrounds = 100000\n"                                   \
 	"steps-per-round = 4\nmin-workers = 1\ndata-shards = 1\n" E2E_PATIENT
 
-static void start_as(struct e2e *e, int i, const char *program, const char *device) {
-	const char *const args[] = {"--device", device, "--eval-every", "0"};
+static void start_as(struct e2e *e, int i, const char *program, const char *device, bool streams) {
+	const char *const args[] = {"--device", device, "--eval-every", "0", "--stream-state", streams ? "yes" : "no"};
 	memcpy(e->worker_args, args, sizeof args);
 	e2e_start_worker(e, i, program, "RIVULET_CUDA_PLUGIN=" EMULATED_PLUGIN);
 }
 
 static void start_on(struct e2e *e, int i, const char *device) {
-	start_as(e, i, NULL, device);
+	start_as(e, i, NULL, device, false);
 }
 
 static void runs_on(const struct e2e *e, int i, const char *device) {
@@ -121,7 +121,7 @@ static const struct emu_watch *open_watched(struct e2e *e, const char *config) {
 	(void)close(fd);
 	snprintf(env, sizeof env, EMU_WATCH_ENV "=%s", path);
 	assert_int_equal(putenv(env), 0);
-	start_as(e, 0, "rivulet-worker", "cuda"); /* without a sandbox: the emulator writes that file */
+	start_as(e, 0, "rivulet-worker", "cuda", true); /* without a sandbox: the emulator writes that file */
 	assert_int_equal(unsetenv(EMU_WATCH_ENV), 0);
 	return w;
 }

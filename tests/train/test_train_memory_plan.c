@@ -407,6 +407,55 @@ static void test_savings_follow_the_memory(void **state) {
 	assert_false(savings_choose(&q, &any, &(struct memory_room){.device = SIZE_MAX, .host = few}, &chosen));
 }
 
+/* Where the disk would be waited for in every short round, other savings are made. */
+static void test_streams_are_for_long_rounds(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	cfg.n_layer = 8;
+	cfg.n_embd = 256;
+	cfg.context = 32;
+	cfg.batch = 2;
+	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	const struct savings_wish any = SAVINGS_WISH_ANY,
+							  wanted = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY, .stream = 1};
+	struct savings chosen;
+	q.savings = (struct savings){.micro_batch = 1, .recompute = RECOMPUTE_BLOCK, .moments = MOMENTS_INT8};
+	const struct memory_plan others = plan_of(&q);
+	q.savings = (struct savings){.stream = true};
+	const struct memory_plan streamed = plan_of(&q);
+	const size_t host[] = {memory_plan_host(&others), memory_plan_host(&streamed)};
+	const struct memory_room room = {.device = SIZE_MAX, .host = host[0] > host[1] ? host[0] : host[1]};
+	cfg.steps_per_round = 500;
+	assert_true(memory_cost(&q, streamed.n_params) < 0.05);
+	assert_true(savings_choose(&q, &any, &room, &chosen));
+	assert_true(chosen.stream && chosen.moments == MOMENTS_FP32 && chosen.recompute == RECOMPUTE_NONE);
+	cfg.round_ms = 40; /* whatever H is */
+	assert_true(memory_cost(&q, streamed.n_params) > 0.5);
+	assert_true(savings_choose(&q, &any, &room, &chosen));
+	assert_true(!chosen.stream && chosen.moments == MOMENTS_INT8);
+	assert_true(savings_choose(&q, &wanted, &room, &chosen)); /* as a person says */
+	assert_true(chosen.stream && chosen.moments == MOMENTS_FP32);
+	cfg.round_ms = 0;
+	cfg.steps_per_round = 2;
+	assert_true(savings_choose(&q, &any, &room, &chosen));
+	assert_false(chosen.stream);
+}
+
+/* A GPU's state goes to the disk through two pieces of pinned memory, which are planned, and the
+ * copies of it are not. */
+static void test_a_gpu_s_state_needs_no_copies(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	struct device_choice device = {.backend = "cuda", .n = 2};
+	struct memory_request q = {.run = &cfg, .device = &device, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	const struct memory_plan copied = plan_of(&q);
+	q.savings.stream = true;
+	const struct memory_plan streamed = plan_of(&q);
+	assert_true(copied.copies > 0 && streamed.copies == 0);
+	assert_int_equal(streamed.host - copied.host, device.n * FETCHES * REPLICA_PIECE_BYTES);
+	assert_int_equal(memory_plan_device(&streamed), memory_plan_device(&copied));
+}
+
 /* Weights and moments leave a card where nothing else makes the model fit, and only a card. */
 static void test_offload_is_the_last_to_be_chosen(void **state) {
 	(void)state;
@@ -611,6 +660,8 @@ int main(int argc, char **argv) {
 		cmocka_unit_test(test_the_largest_micro_batch_is_advised),
 		cmocka_unit_test(test_a_machine_that_is_too_small),
 		cmocka_unit_test(test_savings_follow_the_memory),
+		cmocka_unit_test(test_streams_are_for_long_rounds),
+		cmocka_unit_test(test_a_gpu_s_state_needs_no_copies),
 		cmocka_unit_test(test_offload_is_the_last_to_be_chosen),
 		cmocka_unit_test(test_cards_divide_what_does_not_fit),
 		cmocka_unit_test(test_savings_as_options),

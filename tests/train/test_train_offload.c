@@ -19,13 +19,13 @@ struct pair {
 	struct replica *plain, *offloaded;
 };
 
-static struct replica *replica_on_gpu(struct pair *p, int i, struct savings savings) {
+static struct replica *replica_on_gpu(struct pair *p, int i, const char *device, struct savings savings) {
 	struct rv_errtext why = {0};
 	const struct backend_options opt = {.threads = 1, .compute = DTYPE_BF16, .isa = "auto"};
 	const struct replica_options o = {.n_shards = (uint32_t)p->cfg.data_shards, .savings = savings, .host_threads = 1};
 	struct device_choice choice;
 	struct replica *r = NULL;
-	if (device_choose("cuda", &choice, &why) != RV_OK ||
+	if (device_choose(device, &choice, &why) != RV_OK ||
 		device_set_open(&p->devices[i], &choice, &opt, &why) != RV_OK ||
 		replica_new_on(&p->cfg, p->run.data, &o, &p->devices[i], &r, &why) != RV_OK)
 		fail_msg("%s", why.text);
@@ -39,9 +39,9 @@ static void pair_init(struct pair *p, const char *model, struct savings savings)
 	p->cfg.n_embd = p->cfg.n_head * HEAD_DIM;
 	p->cfg.clip = 0.5;
 	fixture_run_init(&p->run, &p->cfg, "cpu");
-	p->plain = replica_on_gpu(p, 0, savings);
+	p->plain = replica_on_gpu(p, 0, "cuda", savings);
 	savings.offload = true;
-	p->offloaded = replica_on_gpu(p, 1, savings);
+	p->offloaded = replica_on_gpu(p, 1, "cuda", savings);
 	assert_true(replica_savings(p->offloaded).offload && !replica_savings(p->plain).offload);
 }
 
@@ -134,6 +134,33 @@ static void expect_streamed(struct replica *r, const uint8_t *want, size_t bytes
 		assert_memory_equal(piece, want + at, n);
 	}
 	assert_int_equal(at, bytes);
+}
+
+static void check_pieces(const char *device, int64_t channels, struct savings savings) {
+	struct pair p = {.cfg = fixture_config()};
+	struct step_stats stats;
+	p.cfg.n_embd = channels;
+	savings.stream = true;
+	fixture_run_init(&p.run, &p.cfg, "cpu");
+	p.plain = replica_on_gpu(&p, 0, device, savings);
+	const size_t bytes = replica_state_bytes(p.plain);
+	uint8_t *want = malloc(bytes);
+	assert_non_null(want);
+	assert_int_equal(replica_step(p.plain, &stats, NULL), RV_OK);
+	replica_save(p.plain, want);
+	expect_streamed(p.plain, want, bytes);
+	free(want);
+	pair_release(&p);
+}
+
+/* A state in devices' memory comes through pinned memory: vectors of more than one piece, codes of
+ * moments, slices of two devices. */
+static void test_a_state_comes_in_pieces(void **state) {
+	enum { LARGE = 128, SMALL = 16 };
+	(void)state;
+	check_pieces("cuda", LARGE, (struct savings){.zero = ZERO_MOMENTS});
+	check_pieces("cuda", SMALL, (struct savings){.moments = MOMENTS_INT8});
+	check_pieces("cuda:0,1", SMALL, (struct savings){.moments = MOMENTS_INT8, .zero = ZERO_WEIGHTS});
 }
 
 static void note(void *ctx) {
@@ -249,7 +276,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_steps_are_the_processors),         cmocka_unit_test(test_states_are_the_same),
 		cmocka_unit_test(test_an_evaluation_leaves_the_weights), cmocka_unit_test(test_spoiled_moments_are_reset),
-		cmocka_unit_test(test_what_cannot_be_offloaded),
+		cmocka_unit_test(test_what_cannot_be_offloaded),         cmocka_unit_test(test_a_state_comes_in_pieces),
 	};
 	(void)setenv("RIVULET_CUDA_PLUGIN", EMULATED_PLUGIN, 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);

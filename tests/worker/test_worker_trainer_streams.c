@@ -61,6 +61,34 @@ static int setup_plain(void **state) {
 	return setup_streams(state, scene_setup);
 }
 
+static int setup_on(void **state, const char *device, enum zero zero) {
+	if (setup_streams(state, scene_setup) != 0)
+		return -1;
+	struct scene *s = *state;
+	s->device = device;
+	s->zero = zero;
+	scene_new_trainer(s);
+	return 0;
+}
+
+static int setup_zero2(void **state) {
+	return setup_on(state, "cpu:2", ZERO_GRADIENTS);
+}
+
+static int setup_zero3(void **state) {
+	return setup_on(state, "cpu:2", ZERO_WEIGHTS);
+}
+
+#ifdef EMULATED_PLUGIN
+static int setup_device(void **state) {
+	return setup_on(state, "cuda", ZERO_MOMENTS);
+}
+
+static int setup_devices(void **state) {
+	return setup_on(state, "cuda:0,1", ZERO_WEIGHTS);
+}
+#endif
+
 static int setup_feedback(void **state) {
 	return setup_streams(state, scene_setup_feedback);
 }
@@ -121,6 +149,22 @@ static void training_waits_until_the_replica_is_read(void **state) {
 	struct trainer_progress p = trainer_progress(s->t);
 	assert_true(p.copy_us > 0 && p.copy_us <= p.compute_us);
 }
+
+#ifdef EMULATED_PLUGIN
+/* Only one thread uses a device: until the replica is read from it, nothing else begins there. */
+static void a_device_is_left_to_who_reads(void **state) {
+	struct scene *s = *state;
+	assert_true(replica_is_on_device(trainer_replica(s->t)));
+	train_and_encode(s, 0, true);
+	uint8_t *want = copy_of(s);
+	ask_evaluate(s, 32, false);
+	await(&waits[LIVE_REPLICA]);
+	assert_int_equal(s->evaluated, 0);
+	expect_read(s, want);
+	wait_for(s, &s->evaluated, 1);
+	free(want);
+}
+#endif
 
 /* Inner steps do not wait for the shared state, whose turn comes after the replica's; the next
  * outer step does. */
@@ -250,12 +294,23 @@ int main(void) {
 		IN(plain, training_waits_until_the_replica_is_read),
 		IN(feedback, training_waits_until_the_replica_is_read),
 		IN(eager, training_waits_until_the_replica_is_read),
+		IN(zero2, training_waits_until_the_replica_is_read),
+		IN(zero3, training_waits_until_the_replica_is_read),
 		IN(plain, an_outer_step_waits_until_the_shared_state_is_read),
 		IN(plain, a_copy_that_is_freed_is_not_waited_for),
 		IN(plain, an_end_does_not_wait),
 		IN(plain, rounds_are_the_same),
 		IN(plain, a_disk_that_fails_in_the_middle_of_an_install_is_told),
 		IN(plain, a_disk_that_fails_in_the_middle_of_a_replica_leaves_no_moments),
+#ifdef EMULATED_PLUGIN
+		IN(device, training_waits_until_the_replica_is_read),
+		IN(devices, training_waits_until_the_replica_is_read),
+		IN(device, a_device_is_left_to_who_reads),
+		IN(device, an_end_does_not_wait),
+#endif
 	};
+#ifdef EMULATED_PLUGIN
+	(void)setenv("RIVULET_CUDA_PLUGIN", EMULATED_PLUGIN, 1);
+#endif
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,9 +97,9 @@ void scene_new_trainer(struct scene *s) {
 	struct trainer_config cfg = {.run = &s->run.cfg,
 								 .run_hash = rv_hash_of("run", 3),
 								 .shard = 0,
-								 .device = "cpu",
+								 .device = s->device ? s->device : "cpu",
 								 .threads = 1,
-								 .savings.stream = s->streams};
+								 .savings = {.stream = s->streams, .zero = s->zero}};
 	struct rv_errtext et = {0};
 	trainer_free(s->t);
 	s->t = NULL;

@@ -14,6 +14,8 @@ struct scene {
 	struct fixture_run run; /* its replica is the oracle */
 	struct trainer *t;
 	sem_t finished;
+	const char *device; /* of the next trainer; NULL: cpu */
+	enum zero zero;     /* likewise, of several devices */
 	bool streams;       /* the next trainer's state is read where it lies (savings.stream) */
 	bool leaves_copies; /* a copy is kept without waiting for the end of its copy */
 	/* Answers. */

@@ -9,6 +9,9 @@
 
 /* How much faster a step has to be, as a share, for moments of 8 bits to be chosen. */
 static const double moments8_least_gain = 0.05;
+/* How much longer a step may take, as a share, for savings that leave all bits as they are to be
+ * preferred to others. */
+static const double stream_most_cost = 0.05;
 
 struct search {
 	const struct savings_wish *wish;
@@ -131,14 +134,20 @@ static bool fits_with(struct search *s, struct savings with) {
 	return memory_fit(&s->q, &s->room, NULL) == RV_OK;
 }
 
+/* Returns true if rounds are long beside the time that the disk takes for a state. */
+static bool streams_in_passing(const struct search *s) {
+	struct memory_plan plan;
+	return memory_plan_make(&s->q, &plan, NULL) == RV_OK && memory_cost(&s->q, plan.n_params) <= stream_most_cost;
+}
+
 /* Other savings than streams change the last bits, or more: where there is room without them, none
- * is made, however fast it would be. */
+ * is made, unless rounds are so short that the disk would be waited for. */
 static bool fits_without(struct search *s) {
 	struct savings least = least_of(s->wish);
 	if (fits_with(s, least))
 		return true;
 	least.stream = s->wish->stream != 0;
-	return fits_with(s, least);
+	return fits_with(s, least) && (s->wish->stream == 1 || streams_in_passing(s));
 }
 
 bool savings_choose(const struct memory_request *q, const struct savings_wish *wish, const struct memory_room *room,

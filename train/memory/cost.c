@@ -1,5 +1,5 @@
 /* cost.c: a step is the time of its arithmetic, of the weights and gradients that each micro-batch
- * moves, and of the optimizer. */
+ * moves, and of the optimizer; and a step's part of the time in which a round waits for the disk. */
 #include "train/memory/cost.h"
 
 #include "train/inner.h"
@@ -15,6 +15,8 @@ struct speed {
 static const struct speed gpu = {70e12, 900e9, 2 * 2 + 8}, processor = {0.6e12, 38e9, 2 * 4 + 8};
 
 static const double bus_bytes = 12e9; /* a second, each way: half of PCIe 4 x16 */
+
+static const double disk_bytes = 1e9; /* a second, hashed and written */
 
 /* Bytes per parameter that AdamW moves, with moments of each kind. */
 static const double adamw_bytes[] = {[MOMENTS_FP32] = 28, [MOMENTS_INT8] = 16};
@@ -48,6 +50,19 @@ double memory_link_bytes(const struct memory_request *q, size_t n_params) {
 	return 4 * (double)n_params * others * (sums + copies);
 }
 
+/* Returns the seconds of a step in which training waits until its state is read (savings.stream): the
+ * wait of a round, spread over its steps of `step` seconds. A gradient hides a part of it where the
+ * state is in the host's memory. */
+static double stream_seconds(const struct memory_request *q, size_t n_params, double step, double gradient) {
+	const bool on_device = strcmp(q->device->backend, "cuda") == 0 && !q->savings.offload;
+	const double state = (double)(n_params * sizeof(float) + 2 * moments_bytes(q->savings.moments, n_params));
+	const double waits = state / disk_bytes - (on_device ? 0 : gradient);
+	const double round = (double)q->run->steps_per_round * step, most = (double)q->run->round_ms / 1e3;
+	if (!q->savings.stream || !memory_can_stream(q) || waits <= 0)
+		return 0;
+	return waits * step / (most > 0 && most < round ? most : round);
+}
+
 /* Returns the seconds of one step over q->run's sequences of a model of `n_params`, on one device,
  * with q->savings. */
 static double memory_step_seconds(const struct memory_request *q, size_t n_params) {
@@ -58,7 +73,8 @@ static double memory_step_seconds(const struct memory_request *q, size_t n_param
 	const double products = 6 * n * tokens / s->flops * (1 + again[q->savings.recompute]);
 	const double compute = products + micro_batches(q) * n * s->micro_bytes / s->bytes;
 	const double links = is_gpu ? memory_link_bytes(q, n_params) / bus_bytes : 0; /* while it computes */
-	return (compute > links ? compute : links) + adamw_seconds(q, s, n);
+	const double gradient = compute > links ? compute : links, step = gradient + adamw_seconds(q, s, n);
+	return step + stream_seconds(q, n_params, step, gradient);
 }
 
 double memory_cost(const struct memory_request *q, size_t n_params) {

@@ -65,6 +65,7 @@ static enum rv_err resolve(const struct memory_request *q, struct plan_input *in
 													.shards = q->step_shards ? q->step_shards : 1,
 													.micro_batch = in->micro_batch,
 													.offload = in->offload,
+													.streams = q->savings.stream && memory_can_stream(q),
 													.forward_only = q->role == MEMORY_FORWARD});
 	model_layout_release(&layout);
 	return RV_OK;
@@ -130,7 +131,7 @@ bool memory_can_offload(const struct memory_request *q) {
 }
 
 bool memory_can_stream(const struct memory_request *q) {
-	return q->role == MEMORY_WORKER && (is_host(q->device) || (q->savings.offload && memory_can_offload(q)));
+	return q->role == MEMORY_WORKER;
 }
 
 bool memory_can_divide(const struct memory_request *q) {

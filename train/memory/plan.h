@@ -60,8 +60,8 @@ struct memory_plan {
 /* Returns true if savings.offload changes something: one GPU, products in bf16, an optimizer
  * without products. */
 bool memory_can_offload(const struct memory_request *q);
-/* Returns true if savings.stream changes something: a worker whose weights and moments are in the
- * host's memory. */
+/* Returns true if savings.stream changes something: for a worker, which writes its state while it
+ * trains. */
 bool memory_can_stream(const struct memory_request *q);
 /* Returns true if savings.zero changes something: several devices, an optimizer without
  * products. */

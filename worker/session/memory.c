@@ -74,7 +74,9 @@ static void log_savings(const struct session *s, const struct trainer_config *c,
 		return;
 	if (is_stream_alone(&chosen)) {
 		rv_event(
-			s->events, RV_INFO, "savings", RV_FIELDS(rv_field_str("options", text), rv_field_double("slower", 0)),
+			s->events, RV_INFO, "savings",
+			RV_FIELDS(rv_field_str("options", text),
+					  rv_field_double("slower", memory_cost(&request, s->memory.n_params))),
 			"there is too little memory for copies of the state on its way to the disk; chosen: %s. Training waits "
 			"where the disk is slow; results are the same",
 			text);

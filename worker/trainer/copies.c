@@ -26,10 +26,6 @@ static void no_memory(struct state_copy *copy, uint64_t round, size_t bytes) {
 						(unsigned long long)round, bytes);
 }
 
-bool trainer_streams(struct trainer *t) {
-	return t->streams && !replica_is_on_device(t->replica);
-}
-
 static void hold(struct trainer *t, struct trainer_copy *s, enum live_part part) {
 	live_hold(&t->live, part);
 	s->live = &t->live;
@@ -47,23 +43,22 @@ static void view_snapshot(const struct global_state *g, struct trainer_copy *s, 
 static void begin_snapshot(struct trainer *t, struct trainer_copy *s, struct state_copy *copy) {
 	const struct global_state *g = &t->global;
 	const size_t bytes = state_payload_bytes(&g->cfg, STATE_KIND_SNAPSHOT, g->round);
-	const bool streams = trainer_streams(t);
-	if (streams)
+	if (t->streams)
 		hold(t, s, LIVE_SHARED);
 	else
 		s->snapshot_bytes = copy_buffer(&t->spare_snapshot, bytes);
-	if (!streams && !s->snapshot_bytes) {
+	if (!t->streams && !s->snapshot_bytes) {
 		no_memory(copy, g->round, bytes);
 		return;
 	}
-	view_snapshot(g, s, streams ? NULL : (float *)(void *)s->snapshot_bytes->data);
+	view_snapshot(g, s, t->streams ? NULL : (float *)(void *)s->snapshot_bytes->data);
 	copy->has_snapshot = true;
 	copy->snapshot_round = g->round;
 }
 
 /* Returns false if there is no memory for it. */
 static bool take_replica(struct trainer *t, struct trainer_copy *s) {
-	if (trainer_streams(t)) {
+	if (t->streams) {
 		hold(t, s, LIVE_REPLICA);
 		replica_stream_begin(t->replica, &s->stream);
 		return true;
@@ -141,7 +136,7 @@ void trainer_take_copy(struct request *rq, bool snapshot, bool replica) {
 		begin_snapshot(t, s, copy);
 	if (s && replica)
 		begin_replica(t, s, copy);
-	if (s && trainer_streams(t))
+	if (s && t->streams)
 		s->copied = true;
 	else if (s)
 		copier_start(t->copier, parts, parts_of(t, s, parts), on_copied, s);

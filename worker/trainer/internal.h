@@ -37,7 +37,7 @@ struct trainer {
 	struct request requests[TRAINER_MAX_REQUESTS]; /* the event loop's */
 	struct copier *copier;
 	struct live_state live;
-	bool streams; /* savings.stream */
+	bool streams; /* savings.stream: copies of the state read it where it lies */
 	/* The last copies: their memory is reused once no other reference is left. */
 	struct blob *spare_replica, *spare_snapshot;
 
@@ -62,8 +62,6 @@ void trainer_count_time(struct trainer *t, int64_t *sum, int64_t since_us);
 
 /* Puts the state as it is now into the answer. */
 void trainer_take_copy(struct request *rq, bool snapshot, bool replica);
-/* Returns true if it is read where it lies. */
-bool trainer_streams(struct trainer *t);
 /* Wait until the replica, or the shared state, is no longer being copied or read and may be
  * changed. `trainer`: a struct trainer. */
 void trainer_settle(void *trainer);

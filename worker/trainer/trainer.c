@@ -78,7 +78,7 @@ enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_o
 }
 
 void trainer_reserve_copies(struct trainer *t) {
-	if (trainer_streams(t))
+	if (t->streams)
 		return;
 	t->spare_replica = touched(replica_state_bytes(t->replica));
 	t->spare_snapshot = touched(state_payload_bytes(&t->global.cfg, STATE_KIND_SNAPSHOT, 0));

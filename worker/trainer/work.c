@@ -281,6 +281,16 @@ static void work_score(struct request *rq) {
 	trainer_count_time(t, &t->progress.score_us, started_us);
 }
 
+/* Leaves a device to the storage thread until it has read the replica from its memory: only one
+ * thread at a time uses a device. */
+static void leave_device(struct trainer *t) {
+	const int64_t started_us = rv_clock_monotonic_us();
+	if (!t->streams || !replica_is_on_device(t->replica))
+		return;
+	trainer_settle(t);
+	trainer_count_time(t, &t->progress.compute_us, started_us);
+}
+
 void trainer_work(struct request *rq) {
 	static void (*const work[TRAINER_WORKS])(struct request * rq) = {
 		[TRAINER_TRAIN] = work_train,       [TRAINER_ENCODE] = work_encode,
@@ -289,6 +299,7 @@ void trainer_work(struct request *rq) {
 		[TRAINER_END] = work_end,           [TRAINER_COPY_SNAPSHOT] = work_copy_snapshot,
 		[TRAINER_SCORE] = work_score};
 	atomic_fetch_sub(&rq->t->behind, 1);
+	leave_device(rq->t);
 	work[rq->asked.work](rq);
 	rq->answer.progress = participant_progress(&rq->t->participant);
 }
