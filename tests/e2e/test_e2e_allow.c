@@ -206,11 +206,64 @@ static void a_day_has_so_many_bytes(void **state) {
 	wait_counted(&e);
 }
 
+/* Rounds end by time, and exchanges take so long that lines are measured. */
+static const char by_time[] =
+	"n-layer = 1\nn-head = 2\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 3\nmin-workers = 2\n"
+	"steps-per-round = 100000\nround-ms = 100\nrounds = 100000\nsnapshot-every = 4\ngrace-ms = 2000\n"
+	"silence-ms = 60000\n";
+
+/* Returns the tokens of our worker's contribution to a round, over two rounds or more. */
+static double tokens_a_round(const struct e2e *e) {
+	double rounds[2] = {0}, tokens[2] = {0};
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "two rounds that count it"); rounds[1] < rounds[0] + 2;
+		 deadline_pause(&d)) {
+		json_t *status = e2e_worker_status(e, OUR), *given = json_object_get(status, "given");
+		const int now = rounds[0] > 0;
+		rounds[now] = (double)e2e_int(given, "rounds");
+		tokens[now] = (double)e2e_int(given, "tokens");
+		json_decref(status);
+	}
+	return (tokens[1] - tokens[0]) / (rounds[1] - rounds[0]);
+}
+
+/* Returns how many chunks our worker owns, in percent. */
+static double owned_percent(struct e2e *e) {
+	json_t *status = e2e_status(e);
+	const json_t *ours = json_array_get(json_object_get(status, "members"), OUR);
+	const double percent = 100 * (double)e2e_int(ours, "owned_chunks") / (double)e2e_int(ours, "n_chunks");
+	json_decref(status);
+	return percent;
+}
+
+static void wait_owned(struct e2e *e, double least, double most) {
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "that share of the chunks");
+		 owned_percent(e) < least || owned_percent(e) > most;)
+		deadline_pause(&d);
+}
+
+/* What a cap leaves of a line and of a processor, the run asks for: chunks and inner steps. */
+static void the_run_follows_caps(struct e2e *e) {
+	enum { EQUAL = 25, FEW = 10, LESS = 4 };
+	wait_owned(e, EQUAL, 100);
+	const double before = tokens_a_round(e);
+	tell_ok(e, "set max-up=4mbit cpu-share=2", "In force now, and kept.");
+	wait_owned(e, 0, FEW);
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "shorter contributions"); tokens_a_round(e) > before / LESS;)
+		deadline_pause(&d);
+	tell_ok(e, "set max-up=20mbit cpu-share=100", "In force now, and kept.");
+	wait_owned(e, EQUAL, 100);
+}
+
 static void settings_change_while_it_runs(void **state) {
 	static struct e2e e;
 	char out[2048], dir[E2E_PATH], kept[4096] = "";
 	long from = 0;
-	open_run(&e, state);
+	*state = &e;
+	e2e_open(&e, by_time, WORKERS);
+	e.worker_args[0] = "--max-up=20mbit";
+	e2e_start_workers(&e, WORKERS);
+	wait_counted(&e);
+	the_run_follows_caps(&e);
 	e2e_worker_dir(&e, OUR, dir);
 	tell_ok(&e, "set max-up=8mbit max-down=8mbit cpu-share=50 priority=low threads=1", "In force now, and kept.");
 	wait_counted(&e);
