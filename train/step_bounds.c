@@ -19,8 +19,8 @@ static size_t vectors_of(const struct step_source *s) {
 	return floats;
 }
 
-/* Returns the floats that are copied to the host at a time: gradients for an optimizer there, or the
- * state, where that is a device's. */
+/* Returns the floats that are copied to the host at a time: gradients for an optimizer there, or
+ * the state, where that is a device's. */
 static size_t fetched_of(const struct step_source *s) {
 	const size_t n = s->layout->n_params;
 	if (s->offload)

@@ -50,9 +50,9 @@ double memory_link_bytes(const struct memory_request *q, size_t n_params) {
 	return 4 * (double)n_params * others * (sums + copies);
 }
 
-/* Returns the seconds of a step in which training waits until its state is read (savings.stream): the
- * wait of a round, spread over its steps of `step` seconds. A gradient hides a part of it where the
- * state is in the host's memory. */
+/* Returns the seconds of a step in which training waits until its state is read (savings.stream):
+ * the wait of a round, spread over its steps of `step` seconds. A gradient hides a part of it where
+ * the state is in the host's memory. */
 static double stream_seconds(const struct memory_request *q, size_t n_params, double step, double gradient) {
 	const bool on_device = strcmp(q->device->backend, "cuda") == 0 && !q->savings.offload;
 	const double state = (double)(n_params * sizeof(float) + 2 * moments_bytes(q->savings.moments, n_params));

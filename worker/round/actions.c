@@ -137,9 +137,9 @@ bool round_end_verified(const struct round_core *c) {
 		   c->full[0].round == c->doc.round && !c->diverged;
 }
 
-/* Returns until when to wait for a majority's hash of the end state: not for long from a coordinator
- * that no longer answers, as it may have ended with the run. One that has named that hash is not
- * needed: this worker's own is about to be compared with it. */
+/* Returns until when to wait for a majority's hash of the end state: not for long from a
+ * coordinator that no longer answers, as it may have ended with the run. One that has named that
+ * hash is not needed: this worker's own is about to be compared with it. */
 static int64_t finish_by_us(const struct round_core *c) {
 	const int64_t alone_us = c->away_us + AWAY_WAIT_HEARTBEATS * c->cfg.heartbeat_us;
 	const bool is_named = c->doc.snapshot_round == c->doc.round;
