@@ -109,7 +109,7 @@ static void with_eager_updates_they_do_too(void **state) {
 
 /* ---- what its person allows of a GPU ---- */
 
-/* Starts a worker on the emulated GPU in a run of its own; returns what the emulator shows of it. */
+/* Starts a worker on the emulated GPU in a run of its own; returns what the emulator shows. */
 static const struct emu_watch *open_watched(struct e2e *e, const char *config) {
 	char path[E2E_PATH], env[E2E_PATH + 32];
 	e2e_open(e, config, 1);
@@ -130,9 +130,9 @@ static uint64_t now_of(const uint64_t *field) {
 	return __atomic_load_n(field, __ATOMIC_ACQUIRE);
 }
 
-/* Waits until the GPU works for `least` to `most` percent of the time, while it works for BUSY_NS. A
- * window may have begun before a setting was in force, and on a computer with other work to do any
- * of them may be longer. */
+/* Waits until the GPU works for `least` to `most` percent of the time, while it works for BUSY_NS.
+ * A window may have begun before a setting was in force, and on a computer with other work to do
+ * any of them may be longer. */
 static void wait_for_share(const struct emu_watch *w, double least, double most) {
 	enum { BUSY_NS = 100 * 1000 * 1000 };
 	double percent = -1;

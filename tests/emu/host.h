@@ -83,8 +83,8 @@ cudaError_t refused(emu_call call);
 // The error of every call on a device that is broken.
 cudaError_t broken();
 
-// watch.cpp: what another process is shown. watch_launch: a kernel ended, or a library's, that began at
-// watch_now(); watch_memory: `device` has another number of bytes.
+// watch.cpp: what another process is shown. watch_launch: a kernel, or a library's, ended that
+// began at watch_now(); watch_memory: `device` has another number of bytes.
 uint64_t watch_now();
 void watch_launch(uint64_t began_ns);
 void watch_memory();

@@ -11,7 +11,7 @@
 
 namespace emu {
 
-// Returns the file named in the environment, mapped; null: none is. It stays until the process ends.
+// Returns the file named in the environment, mapped until the process ends; null: none is.
 static emu_watch *open_watch() {
 	const char *path = getenv(EMU_WATCH_ENV);
 	if (!path || !path[0])

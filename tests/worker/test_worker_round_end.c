@@ -106,12 +106,9 @@ static void a_wrong_end_is_fetched_from_peers(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, round_script_setup, round_driver_teardown)
 	const struct CMUnitTest tests[] = {
-		T(done_applies_the_last_round_first),
-		T(a_coordinator_that_ended_is_waited_for_less),
-		T(a_commit_is_waited_for_without_end),
-		T(who_is_alone_at_the_end_lacks_donors_or_not),
-		T(a_verified_end_finishes_at_once),
-		T(a_wrong_end_is_fetched_from_peers),
+		T(done_applies_the_last_round_first),  T(a_coordinator_that_ended_is_waited_for_less),
+		T(a_commit_is_waited_for_without_end), T(who_is_alone_at_the_end_lacks_donors_or_not),
+		T(a_verified_end_finishes_at_once),    T(a_wrong_end_is_fetched_from_peers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* cost.c: a step is the time of its arithmetic, of the weights and gradients that each micro-batch
- * moves, and of the optimizer; and a step's part of the time in which a round waits for the disk. */
+ * moves, and of the optimizer; and its part of the time in which a round waits for the disk. */
 #include "train/memory/cost.h"
 
 #include "train/inner.h"
