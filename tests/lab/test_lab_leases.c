@@ -38,6 +38,8 @@ static int setup(void **state) {
 	lab_fixture_init(&f);
 	dataset_close(f.data);
 	f.cfg.run.context = CONTEXT;
+	f.cfg.run.n_embd = 4; /* what is read matters, not what is learned */
+	f.cfg.run.n_head = 1;
 	f.cfg.run.rounds = ROUNDS;
 	memset(f.cfg.run.data_hash, 'a', sizeof f.cfg.run.data_hash - 1);
 	f.cfg.run.data = RUN_DATA_OWN; /* the text is not published */

@@ -30,7 +30,7 @@ static int teardown(void **state) {
 static void command_line(char *out, const char *more) {
 	snprintf(out, COMMAND_BYTES,
 			 "'%s' sweep --data %s/text --n-layer 1 --n-head 2 --n-embd 16 --context 16 --holdout-every 4 --batch 2 "
-			 "--warmup-steps 2 --total-steps 12 --sync-every 3,6 --workers 1,2 --out %s/out %s",
+			 "--warmup-steps 2 --total-steps 12 --sync-every 3,6 --workers 1,2 --eval-tokens 64 --out %s/out %s",
 			 RIVULET, f.dir, f.dir, more);
 }
 
