@@ -87,7 +87,7 @@ bool core_void_what_differs(struct core *c, const uint64_t *votes) {
 		return false;
 	for (int k = 0; k < 2; k++) {
 		const int owner = place_of_owner(c, d.asked[k], d.chunk);
-		if (!can_show(c, votes, owner))
+		if (!can_show(c, votes, owner) && core_available(c, core_participant(c, (uint32_t)owner)))
 			core_disbelieve(c, owner, CORE_EVENT_NO_EVIDENCE);
 	}
 	core_dispute_end(c);

@@ -294,8 +294,8 @@ void core_dispute_proves(struct core *c, int place, const struct seal_scope *sco
 /* Asks the owners of the chunk in which two rows differ. Returns false if that is not possible:
  * the voters are of one row, or one of the owners is gone, or has not voted. */
 bool core_ask_owners(struct core *c, const uint64_t *votes);
-/* Makes the attempt void, as these owners cannot show what they gave: they are put away. Returns
- * false if that has happened too often in this round. */
+/* Makes the attempt void, as these owners cannot show what they gave: those that are here are put
+ * away. Returns false if that has happened too often in this round. */
 bool core_void_what_differs(struct core *c, const uint64_t *votes);
 /* Returns to the voters if one of the owners that were asked is gone. */
 void core_watch_owners(struct core *c, const uint64_t *votes);

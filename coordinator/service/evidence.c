@@ -38,8 +38,8 @@ bool service_tell_evidence(struct service *s, const struct core_event *ev) {
 	case CORE_EVENT_NO_EVIDENCE:
 		service_tell(s, RV_WARN, "no_evidence",
 					 "round %" PRIu64
-					 ": member %u voted otherwise than others, and did not show in time what it got: its "
-					 "vote does not count, and it stays out of rosters for a while",
+					 ": member %u voted otherwise than others, or passed on an average that is in dispute, and did "
+					 "not show in time what it got: its vote does not count, and it stays out of rosters for a while",
 					 ev->round, ev->member);
 		return true;
 	default:

@@ -119,6 +119,7 @@ void lies_judge(struct sim *s, const struct core_event *ev) {
 		if (honest && s->opt.liars && !given_was_voted(s, host, ev))
 			sim_fail(s, "an honest member %u is named among liars (event %u)", ev->member, ev->type);
 		break;
+	case CORE_EVENT_NO_EVIDENCE:
 	case CORE_EVENT_OVERDUE:
 	case CORE_EVENT_EXCLUDED:
 	case CORE_EVENT_WRONG_CHAIN:
