@@ -144,6 +144,7 @@ static enum rv_err cuda_alloc(struct backend *be, size_t bytes, void **out, stru
 	if (!a || cudaMalloc(&p, bytes ? bytes : 1) != cudaSuccess) {
 		free(a);
 		size_t available = 0, total = 0;
+		(void)cudaGetLastError(); /* the next launch must not report it */
 		(void)cudaMemGetInfo(&available, &total);
 		return rv_fail(et, RV_E_NOMEM,
 					   "cuda backend: no memory for %zu bytes: %zu of %zu are free; use a smaller model or batch",

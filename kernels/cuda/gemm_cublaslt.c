@@ -59,6 +59,7 @@ enum rv_err gemm_open(struct gemm **out, struct rv_errtext *et) {
 	g->first_guess = fixed && fixed[0] == '1';
 	start(g, &why);
 	if (g->lib.api && cudaMalloc(&g->lib.workspace, GEMM_WORKSPACE_BYTES) != cudaSuccess) {
+		(void)cudaGetLastError();
 		gemm_close(g);
 		return rv_fail(et, RV_E_NOMEM, "no device memory for the workspace of products (%d bytes)",
 					   GEMM_WORKSPACE_BYTES);

@@ -138,20 +138,28 @@ void sdpa_prove(struct sdpa_use *u) {
 
 /* ---- plans ---- */
 
-/* Grows a buffer. Only between steps: freeing waits for its users. */
+static bool take(struct buffer *b, size_t bytes) {
+	*b = (struct buffer){.bytes = bytes};
+	if (cudaMalloc(&b->p, bytes) == cudaSuccess)
+		return true;
+	*b = (struct buffer){.bytes = 0};
+	(void)cudaGetLastError();
+	return false;
+}
+
+/* Grows a buffer. Only between steps: freeing waits for its users. Without memory for that it stays
+ * as large as it was, for the plans that it is enough for. */
 static bool grow(struct sdpa *s, struct buffer *b, size_t bytes) {
-	if (bytes <= b->bytes)
+	const size_t had = b->bytes;
+	if (bytes <= had)
 		return true;
 	s->grown++;
 	(void)cudaFree(b->p);
-	b->bytes = 0;
-	if (cudaMalloc(&b->p, bytes) != cudaSuccess) {
-		b->p = NULL;
-		(void)cudaGetLastError();
-		return false;
-	}
-	b->bytes = bytes;
-	return true;
+	if (take(b, bytes))
+		return true;
+	if (had > 0)
+		(void)take(b, had);
+	return false;
 }
 
 void *sdpa_borrow(struct sdpa *s, size_t bytes) {

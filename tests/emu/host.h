@@ -80,6 +80,9 @@ cudaError_t forbidden_in_capture();
 // refusals.cpp The error that `call` returns instead of doing anything: of a broken device, or one
 // that a test asked for.
 cudaError_t refused(emu_call call);
+// Notes an error as this thread's last one, which the next launch reports unless it is asked for
+// before, and returns it.
+cudaError_t noted(cudaError_t e);
 // The error of every call on a device that is broken.
 cudaError_t broken();
 

@@ -43,7 +43,7 @@ static cudaError_t allocate(const char *call, void **out, size_t bytes, bool pin
 	if (e != cudaSuccess)
 		return e;
 	if ((!pinned && bytes > free_memory()) || posix_memalign(out, align_bytes, bytes ? bytes : 1) != 0)
-		return cudaErrorMemoryAllocation;
+		return noted(cudaErrorMemoryAllocation);
 	memset(*out, 0xff, bytes); // NaN
 	device.allocations[*out] = {bytes, pinned};
 	device.n_allocations++;

@@ -11,6 +11,7 @@ struct refusal {
 
 refusal refusals[EMU_CALLS];
 cudaError_t sticky = cudaSuccess;
+thread_local cudaError_t last = cudaSuccess;
 
 } // namespace
 
@@ -28,7 +29,13 @@ cudaError_t refused(emu_call call) {
 	refusals[call].times--;
 	if (refusals[call].error == cudaErrorIllegalAddress)
 		sticky = cudaErrorIllegalAddress;
-	return refusals[call].error;
+	return noted(refusals[call].error);
+}
+
+cudaError_t noted(cudaError_t e) {
+	if (e != cudaSuccess && e != cudaErrorNotReady)
+		last = e;
+	return e;
 }
 
 } // namespace emu
@@ -45,11 +52,14 @@ void emu_break(cudaError_t error) {
 }
 
 cudaError_t cudaGetLastError(void) {
-	return sticky;
+	const cudaError_t e = cudaPeekAtLastError();
+	last = cudaSuccess;
+	return e;
 }
 
 cudaError_t cudaPeekAtLastError(void) {
-	return sticky;
+	emu::locked hold(emu::device.lock);
+	return sticky != cudaSuccess ? sticky : last;
 }
 
 const char *cudaGetErrorName(cudaError_t e) {

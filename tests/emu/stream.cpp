@@ -66,12 +66,14 @@ cudaError_t enqueue(cudaStream_t stream, work w) {
 }
 
 cudaError_t launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, work body) {
-	return enqueue(stream, [=] {
+	const cudaError_t e = enqueue(stream, [=] {
 		device.clock_ms += launch_ms;
 		const uint64_t began_ns = watch_now();
 		run_kernel(kernel, grid, block, shared_bytes, body);
 		watch_launch(began_ns);
 	});
+	const cudaError_t before = cudaGetLastError();
+	return e != cudaSuccess ? e : before;
 }
 
 } // namespace emu

@@ -316,6 +316,20 @@ static void test_with_any_amount_of_memory_it_trains_or_is_refused(void **state)
 	check_amounts(&variants[1]);
 }
 
+/* CUDA keeps a refusal as the thread's last error, which the next launch would take for its own. */
+static void test_a_refused_allocation_spoils_nothing_later(void **state) {
+	(void)state;
+	const struct run_config cfg = config_of("gpt2", "fp32");
+	struct on_gpu g;
+	void *p;
+	gpu_init(&g, &cfg);
+	struct backend *be = g.devices.be[0];
+	assert_int_equal(be->ops->alloc(be, EMU_MEMORY_BYTES + 1, &p, NULL), RV_E_NOMEM);
+	assert_null(p);
+	one_step(g.replica);
+	gpu_release(&g);
+}
+
 /* Two devices that divide weights are refused by what is missing, window or slice, or made. */
 static void test_divided_weights_of_any_amount(void **state) {
 	(void)state;
@@ -438,6 +452,7 @@ int main(void) {
 		cmocka_unit_test(test_a_plan_without_the_plugin_is_the_same),
 		cmocka_unit_test(test_with_any_amount_of_memory_it_trains_or_is_refused),
 		cmocka_unit_test(test_divided_weights_of_any_amount),
+		cmocka_unit_test(test_a_refused_allocation_spoils_nothing_later),
 		cmocka_unit_test(test_a_refusal_names_a_batch_that_fits),
 		cmocka_unit_test(test_chunks_of_logits_are_equal_and_whole_tiles),
 		cmocka_unit_test(test_scarce_memory_means_chunks_of_logits),

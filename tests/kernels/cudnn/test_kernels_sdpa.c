@@ -513,6 +513,34 @@ static void a_full_device_is_no_fault(void **state) {
 	}
 }
 
+/* A plan that gets no memory takes none from the plans before it. */
+static void a_refused_plan_leaves_the_others(void **state) {
+	(void)state;
+	enum { MIB = 1 << 20 };
+	struct scene s;
+	struct logged l;
+	struct attention_shape longer = usual;
+	longer.t = 48;
+	stand_in_reset(V9_19);
+	const int64_t usual_bytes = stand_in.workspace_bytes;
+	scene_open(&s, EMU_EAGER);
+	log_begin(&l);
+	attend(&s, usual);
+	arrays_of(&s, longer);
+	stand_in.workspace_bytes = 2 * MIB;
+	emu_limit_memory(emu_count().device_bytes + MIB);
+	forward(&s, on(&s, s.ref), longer);
+	forward(&s, on(&s, s.be), longer);
+	emu_limit_memory(EMU_MEMORY_BYTES);
+	stand_in.workspace_bytes = usual_bytes;
+	check_forward(&s);
+	attend(&s, usual);
+	log_end(&l);
+	expect_line(&l, "forward", "no memory for 2097152 bytes of workspace");
+	assert_int_equal(stand_in.executions, 4);
+	scene_close(&s);
+}
+
 /* ---- CUDA graphs ---- */
 
 struct pass {
@@ -646,6 +674,7 @@ int main(void) {
 		TEST(the_comparison_keeps_no_memory),
 		TEST(the_comparison_borrows_memory),
 		TEST(a_full_device_is_no_fault),
+		TEST(a_refused_plan_leaves_the_others),
 		TEST(a_graph_repeats_what_was_proven),
 		TEST(a_failure_in_a_capture_falls_back),
 		TEST(nothing_is_proven_in_a_capture),
