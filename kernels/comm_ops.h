@@ -32,7 +32,7 @@ struct comm_ops {
 	void (*leave)(struct comm_member *m);
 	/* Starts to replace x (n) of member `root` by the sum over members, on a stream of its own,
 	 * behind the backend's work so far; that of others is unspecified. This and the next one:
-	 * RV_E_IO with the library's message; then only wait and abort may follow. */
+	 * RV_E_IO with the library's message; then only mark, order, wait and abort may follow. */
 	enum rv_err (*start_reduce)(struct comm_member *m, float *x, size_t n, int root, struct rv_errtext *et);
 	/* Starts to replace x (n) of the others by that of member `root`, which is only read. */
 	enum rv_err (*start_broadcast)(struct comm_member *m, float *x, size_t n, int root, struct rv_errtext *et);

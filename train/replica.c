@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "kernels/host_memory.h"
 #include "train/replica_internal.h"
+#include "train/step_bounds.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -58,13 +59,8 @@ static enum rv_err first_fault(const struct replica *r, struct rv_errtext *et) {
 }
 
 static enum rv_err connect_parts(struct replica *r, const struct device_set *devices, struct rv_errtext *et) {
-	uint64_t sequences = savings_step_sequences(&r->cfg);
 	if (r->n_parts == 1)
 		return RV_OK;
-	if (sequences < (uint64_t)r->n_parts)
-		return rv_fail(et, RV_E_RANGE,
-					   "%d devices, but a step has %" PRIu64 " sequences (batch x grad-accum): use fewer devices",
-					   r->n_parts, sequences);
 	RV_TRY(comm_group_new(devices->be, r->n_parts, &r->group, et));
 	RV_TRY(team_new(r->n_parts, &r->team, et));
 	team_run(r->team, join_part, r);
@@ -106,6 +102,7 @@ enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *d
 						   struct replica **out, struct rv_errtext *et) {
 	*out = NULL;
 	RV_TRY(run_config_validate(cfg, et));
+	RV_TRY(step_check_devices(cfg, devices->choice.n, et));
 	RV_ASSERT(options->shard < options->n_shards);
 	struct replica *r = calloc(1, sizeof *r);
 	if (!r)

@@ -45,6 +45,11 @@ static inline uint64_t savings_step_sequences(const struct run_config *run) {
 	return (uint64_t)(run->batch * run->grad_accum);
 }
 
+/* Returns the sequences of a step that the one of `devices` with the most has. */
+static inline uint64_t savings_share(const struct run_config *run, int devices) {
+	return (savings_step_sequences(run) + (uint64_t)devices - 1) / (uint64_t)devices;
+}
+
 /* Returns the sequences of a micro-batch: at most those of a step. */
 static inline int savings_micro_batch(const struct savings *s, const struct run_config *run) {
 	const uint64_t wanted = s->micro_batch > 0 ? (uint64_t)s->micro_batch : (uint64_t)run->batch;

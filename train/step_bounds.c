@@ -1,6 +1,17 @@
 /* step_bounds.c: bounds from configuration and shape. */
 #include "train/step_bounds.h"
 
+#include <inttypes.h>
+
+enum rv_err step_check_devices(const struct run_config *run, int devices, struct rv_errtext *et) {
+	const uint64_t sequences = savings_step_sequences(run);
+	if (devices == 1 || sequences >= (uint64_t)devices)
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE,
+				   "%d devices, but a step has %" PRIu64 " sequences (batch x grad-accum): use fewer devices", devices,
+				   sequences);
+}
+
 /* Returns the sequences of a step on the device with the most. */
 static size_t sequences_of(const struct step_source *s) {
 	const size_t all = (size_t)s->shards * (size_t)(s->run->batch * s->run->grad_accum), n = (size_t)s->devices;

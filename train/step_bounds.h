@@ -5,6 +5,7 @@
 
 #include "train/inner.h"
 #include "train/model/model.h"
+#include "train/savings.h"
 
 struct step_source {
 	const struct run_config *run;
@@ -26,6 +27,8 @@ enum { OFFLOAD_FLOATS = 1 << 20 };
 /* A state that is copied to the host at a time: a piece of a stream (train/replica.h). */
 enum { STREAMED_FLOATS = 1 << 18 };
 
+/* Checks that each of `devices` has a sequence of a step. Returns RV_E_RANGE. */
+enum rv_err step_check_devices(const struct run_config *run, int devices, struct rv_errtext *et);
 /* Returns the bounds of one device, with params NULL: they cover steps, evaluations, and smaller
  * micro-batches at the end of a device's share. */
 struct step_bounds step_bounds_of(const struct step_source *s);

@@ -139,8 +139,8 @@ static enum rv_err choose_savings(struct session *s, struct rv_errtext *et) {
 		const struct trace_record *t = &s->traces[i];
 		if (t->savings_changed)
 			return rv_fail(et, RV_E_UNSUPPORTED,
-						   "member %u changed --recompute or --moments when it started again: replay needs workers "
-						   "that kept theirs",
+						   "member %u changed --recompute, --moments, --offload or --zero when it started again: "
+						   "replay needs workers that kept theirs",
 						   t->member);
 		s->savings[i] = (struct savings){.micro_batch = most_micro_batch(t, &s->first.run),
 										 .recompute = t->recompute,

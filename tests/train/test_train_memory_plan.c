@@ -262,6 +262,32 @@ static void test_a_device_that_is_too_small(void **state) {
 	assert_true(divided.moments >= 8 * divided.n_params && divided.moments <= 8 * divided.n_params + (64 << 20));
 }
 
+/* More devices are advised as long as each has a sequence of a step; with more none is planned. */
+static void test_as_many_devices_as_sequences(void **state) {
+	(void)state;
+	struct device_choice device = {.backend = "cuda", .n = 2};
+	struct run_config cfg = fixture_config();
+	struct rv_errtext et = {0};
+	struct memory_request q = {.run = &cfg, .device = &device, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	need_plugin();
+	cfg.n_layer = 24;
+	cfg.n_embd = 1024;
+	cfg.n_head = 16;
+	cfg.batch = 4;
+	cfg.dtype = RUN_DTYPE_BF16;
+	q.savings =
+		(struct savings){.micro_batch = 1, .recompute = RECOMPUTE_BLOCK, .moments = MOMENTS_INT8, .zero = ZERO_WEIGHTS};
+	for (cfg.batch = 4; cfg.batch >= 2; cfg.batch -= 2) {
+		const struct memory_plan plan = plan_of(&q);
+		const size_t room = memory_plan_least_device(&plan) + MEMORY_DEVICE_OVERHEAD_BYTES - 1;
+		assert_fault(fit(&q, room, SIZE_MAX, &et), RV_E_NOMEM, &et,
+					 cfg.batch == 4 ? "on 4 such devices would fit" : "no option would make it fit");
+	}
+	cfg.batch = 2;
+	device.n = 3;
+	assert_fault(fit(&q, SIZE_MAX, SIZE_MAX, &et), RV_E_RANGE, &et, "3 devices, but a step has 2 sequences");
+}
+
 /* What memory_report_plan logs. */
 static void report(const struct memory_plan *p, char said[EVENT_BYTES]) {
 	FILE *f = tmpfile();
@@ -540,6 +566,12 @@ static void test_cards_divide_what_does_not_fit(void **state) {
 	const struct savings_wish none = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY, .zero = ZERO_MOMENTS};
 	(void)chosen_for(&q, &none, need[ZERO_MOMENTS] - 1, &fits);
 	assert_false(fits);
+	cfg.batch = 7; /* of which some devices have fewer: they make idle passes */
+	device.n = 3;
+	q.savings = (struct savings){.micro_batch = 1, .zero = ZERO_GRADIENTS};
+	assert_true(memory_link_bytes(&q, 3000) == 4 * 3000 * 2 / 3 * (3 + 1));
+	q.savings.zero = ZERO_WEIGHTS;
+	assert_true(memory_link_bytes(&q, 3000) == 4 * 3000 * 2 / 3 * (3 + 2 * 3));
 	(void)rv_options_set(run_config_options, &cfg, "inner", "muon", NULL);
 	assert_false(memory_can_divide(&q));
 	(void)rv_options_set(run_config_options, &cfg, "inner", "adamw", NULL);
@@ -656,6 +688,7 @@ int main(int argc, char **argv) {
 		cmocka_unit_test(test_the_line),
 		cmocka_unit_test(test_the_plan_is_near_the_peak),
 		cmocka_unit_test(test_a_device_that_is_too_small),
+		cmocka_unit_test(test_as_many_devices_as_sequences),
 		cmocka_unit_test(test_a_gpus_workspace),
 		cmocka_unit_test(test_the_largest_micro_batch_is_advised),
 		cmocka_unit_test(test_a_machine_that_is_too_small),

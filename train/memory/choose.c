@@ -30,8 +30,8 @@ static bool fits(struct search *s, int micro_batch) {
  * step. */
 static int most_sequences(const struct memory_request *q) {
 	const struct savings whole = {.micro_batch = 0};
-	const uint64_t batch = (uint64_t)savings_micro_batch(&whole, q->run), devices = (uint64_t)q->device->n;
-	const uint64_t share = (savings_step_sequences(q->run) + devices - 1) / devices;
+	const uint64_t batch = (uint64_t)savings_micro_batch(&whole, q->run);
+	const uint64_t share = savings_share(q->run, q->device->n);
 	return (int)(share < batch ? share : batch);
 }
 

@@ -36,9 +36,10 @@ static double adamw_seconds(const struct memory_request *q, const struct speed *
 	return n * (on_host > on_bus ? on_host : on_bus);
 }
 
-/* Returns the micro-batches that a device makes of its share of a step. */
+/* Returns the micro-batches of a step: as many on each device, those without a sequence left
+ * included. */
 static double micro_batches(const struct memory_request *q) {
-	const uint64_t sequences = savings_step_sequences(q->run) / (uint64_t)q->device->n;
+	const uint64_t sequences = savings_share(q->run, q->device->n);
 	const uint64_t micro = (uint64_t)savings_micro_batch(&q->savings, q->run);
 	return (double)((sequences + micro - 1) / micro);
 }
@@ -68,7 +69,7 @@ static double stream_seconds(const struct memory_request *q, size_t n_params, do
 static double memory_step_seconds(const struct memory_request *q, size_t n_params) {
 	const bool is_gpu = strcmp(q->device->backend, "cuda") == 0;
 	const struct speed *s = is_gpu ? &gpu : &processor;
-	const uint64_t sequences = savings_step_sequences(q->run) / (uint64_t)q->device->n;
+	const uint64_t sequences = savings_share(q->run, q->device->n);
 	const double n = (double)n_params, tokens = (double)sequences * (double)q->run->context;
 	const double products = 6 * n * tokens / s->flops * (1 + again[q->savings.recompute]);
 	const double compute = products + micro_batches(q) * n * s->micro_bytes / s->bytes;

@@ -3,6 +3,7 @@
 
 #include "base/os_memory.h"
 #include "train/memory/choose.h"
+#include "train/step_bounds.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -40,6 +41,8 @@ struct need {
 static enum rv_err need_of(const struct memory_request *q, const struct memory_room *room, struct need *out,
 						   struct rv_errtext *et) {
 	struct memory_plan p;
+	if (q->role != MEMORY_FORWARD)
+		RV_TRY(step_check_devices(q->run, q->device->n, et));
 	RV_TRY(memory_plan_make(q, &p, et));
 	const size_t device = room->device_capped ? memory_plan_device(&p) : memory_plan_least_device(&p);
 	out->device = p.on_device ? device + MEMORY_DEVICE_OVERHEAD_BYTES : 0;

@@ -22,7 +22,8 @@ void memory_room_cap(struct memory_room *room, int64_t host_bytes, int64_t devic
 
 /* Checks a plan. Pages of mapped text do not count: the kernel reclaims them. Returns RV_E_NOMEM if
  * it does not fit even with swap (the text has the plan, the shortage and the first change that
- * would fit), and what memory_plan_make returns. */
+ * would fit), RV_E_RANGE for more devices than sequences in a step, and what memory_plan_make
+ * returns. */
 enum rv_err memory_fit(const struct memory_request *q, const struct memory_room *room, struct rv_errtext *et);
 
 #endif
