@@ -131,6 +131,8 @@ struct step_bounds {
 	size_t vectors;                /* floats of weights in alloc_on_host's memory that are read as floats; 0: none
 	                                  is there */
 	size_t fetched;                /* floats of the largest start_fetch; 0: it is not called */
+	size_t exchange;               /* bytes of the device that exchanges with others will take: those that steps can
+	                                  do without stay free */
 	/* Any pointers into the allocations whose floats products read as weights: a bf16 copy of each
 	 * is made. NULL: none. */
 	const float *params[WEIGHT_ALLOCATIONS];

@@ -17,7 +17,7 @@
 
 /* Version of everything that a plugin and a program share: this header and its includes.
  * Incremented by every change. */
-#define PLUGIN_ABI    UINT32_C(11)
+#define PLUGIN_ABI    UINT32_C(12)
 #define PLUGIN_SYMBOL "rivulet_plugin"
 
 enum { PLUGIN_DEVICE_NAME_BYTES = 128, PLUGIN_DEVICES_MAX = 16 };

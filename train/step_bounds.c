@@ -55,6 +55,7 @@ struct step_bounds step_bounds_of(const struct step_source *s) {
 		.n_spans = s->layout->n_tensors, /* at most */
 		.vectors = vectors_of(s),
 		.fetched = fetched_of(s),
+		.exchange = s->devices > 1 ? EXCHANGE_BYTES : 0,
 		.operand = s->forward_only ? 0 : inner_operand_floats(s->inner, s->layout),
 	};
 }

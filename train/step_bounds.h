@@ -21,6 +21,9 @@ struct step_source {
 	bool forward_only; /* one sequence, and no step */
 };
 
+/* NCCL's buffers on a device: 4 MiB each (NCCL_BUFFSIZE) to send and to receive, in up to 32
+ * channels. */
+#define EXCHANGE_BYTES ((size_t)256 << 20)
 /* Gradients that are copied to the host at a time for an optimizer there: whole blocks of 8-bit
  * moments. */
 enum { OFFLOAD_FLOATS = 1 << 20 };

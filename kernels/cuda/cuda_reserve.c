@@ -93,7 +93,7 @@ static enum rv_err take_logits(const struct reservation *r, struct rv_errtext *e
 	struct cuda_buffer *b = &cu->scratch[SCRATCH_LOGITS];
 	const enum dtype act = cu->base.act;
 	const size_t least = cuda_least_logits_bytes(act, r->s), available = free_bytes(NULL) + b->bytes;
-	const size_t room = available > LOGITS_SPARE_BYTES ? available - LOGITS_SPARE_BYTES : 0;
+	const size_t others = LOGITS_SPARE_BYTES + r->s->exchange, room = available > others ? available - others : 0;
 	size_t bytes = cuda_logits_bytes(act, r->s, larger(least, smaller(room, CUDA_LOGITS_CHUNK_BYTES)));
 	if (!cuda_try_grow(cu, b, bytes))
 		RV_TRY(take(r, b, bytes = least, "logits", et));

@@ -443,6 +443,35 @@ static void test_scarce_memory_means_chunks_of_logits(void **state) {
 	assert_true(fabsf(stats[0].grad_norm - stats[1].grad_norm) <= 1e-4f * stats[0].grad_norm);
 }
 
+/* Exchanges of devices take their memory after a step's is reserved: it is still there. */
+static void test_logits_leave_room_for_exchanges(void **state) {
+	(void)state;
+	enum { MIB = 1 << 20, TOKENS = 2048 };
+	struct step_bounds s = {.b = 8,
+							.t = TOKENS / 8,
+							.c = 32,
+							.widest = 128,
+							.heads = 1,
+							.kv_heads = 1,
+							.head_dim = 32,
+							.v = 256,
+							.vp = 256,
+							.losses = TOKENS,
+							.n_spans = 4};
+	for (int exchanges = 0; exchanges < 2; exchanges++) {
+		const struct backend_options opt = {.threads = 1, .compute = DTYPE_F32};
+		struct backend *be;
+		assert_ok(cuda_ops.open(&opt, &be, &et));
+		s.exchange = exchanges ? 64 * MIB : 0;
+		emu_limit_memory(emu_count().device_bytes + 160 * MIB);
+		assert_ok(be->ops->reserve(be, &s, &et));
+		emu_limit_memory(EMU_MEMORY_BYTES);
+		assert_int_equal(((const struct cuda_backend *)be)->scratch[SCRATCH_LOGITS].bytes,
+						 (exchanges ? CUDA_LOGITS_TILE : TOKENS) * cuda_logits_row_bytes(DTYPE_F32, s.vp));
+		backend_close(be);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_evaluation_of_other_weights_takes_no_memory),
@@ -456,6 +485,7 @@ int main(void) {
 		cmocka_unit_test(test_a_refusal_names_a_batch_that_fits),
 		cmocka_unit_test(test_chunks_of_logits_are_equal_and_whole_tiles),
 		cmocka_unit_test(test_scarce_memory_means_chunks_of_logits),
+		cmocka_unit_test(test_logits_leave_room_for_exchanges),
 	};
 	(void)setenv("RIVULET_CUDA_PLUGIN", EMULATED_PLUGIN,
 				 1); /* what the plan asks; replicas here have cuda_ops itself */

@@ -85,16 +85,13 @@ static enum dtype act_of(const struct memory_request *q) {
 	return is_host(q->device) ? DTYPE_F32 : run_config_compute(q->run, q->device, NULL);
 }
 
-/* NCCL's buffers: 4 MiB each (NCCL_BUFFSIZE) to send and to receive, in up to 32 channels. */
-#define EXCHANGE_BYTES (256 * MIB)
-
 /* Plans the backend's workspace, by its own count, and the buffers of a group of devices. */
 static enum rv_err plan_workspace(const struct plan_input *in, enum dtype act, size_t replicas, struct memory_plan *p,
 								  struct rv_errtext *et) {
 	const struct memory_request *q = in->q;
 	RV_TRY(backend_step_memory(q->device->backend, act, &in->step, &p->step, et));
-	if (p->on_device && p->devices > 1)
-		step_memory_add(&p->step, "exchange of devices", EXCHANGE_BYTES, EXCHANGE_BYTES);
+	if (p->on_device)
+		step_memory_add(&p->step, "exchange of devices", in->step.exchange, in->step.exchange);
 	RV_ASSERT(step_memory_least(&p->step) <= step_memory_bytes(&p->step));
 	p->workspace = replicas * step_memory_bytes(&p->step);
 	p->spare = replicas * (step_memory_bytes(&p->step) - step_memory_least(&p->step));
