@@ -566,18 +566,25 @@ static void test_cards_divide_what_does_not_fit(void **state) {
 	const struct savings_wish none = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY, .zero = ZERO_MOMENTS};
 	(void)chosen_for(&q, &none, need[ZERO_MOMENTS] - 1, &fits);
 	assert_false(fits);
-	cfg.batch = 7; /* of which some devices have fewer: they make idle passes */
-	device.n = 3;
-	q.savings = (struct savings){.micro_batch = 1, .zero = ZERO_GRADIENTS};
-	assert_true(memory_link_bytes(&q, 3000) == 4 * 3000 * 2 / 3 * (3 + 1));
-	q.savings.zero = ZERO_WEIGHTS;
-	assert_true(memory_link_bytes(&q, 3000) == 4 * 3000 * 2 / 3 * (3 + 2 * 3));
 	(void)rv_options_set(run_config_options, &cfg, "inner", "muon", NULL);
 	assert_false(memory_can_divide(&q));
 	(void)rv_options_set(run_config_options, &cfg, "inner", "adamw", NULL);
 	device.n = 1;
 	assert_false(memory_can_divide(&q));
 	assert_true(memory_link_bytes(&q, 1000) == 0);
+}
+
+/* Of 7 sequences a device has 3, the others 2 and an idle pass. */
+static void test_idle_passes_move_as_much(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	const struct device_choice device = {.backend = "cuda", .n = 3};
+	struct memory_request q = {.run = &cfg, .device = &device, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	cfg.batch = 7;
+	q.savings = (struct savings){.micro_batch = 1, .zero = ZERO_GRADIENTS};
+	assert_true(memory_link_bytes(&q, 3000) == 4 * 3000 * 2 / 3 * (3 + 1));
+	q.savings.zero = ZERO_WEIGHTS;
+	assert_true(memory_link_bytes(&q, 3000) == 4 * 3000 * 2 / 3 * (3 + 2 * 3));
 }
 
 static void test_savings_as_options(void **state) {
@@ -697,6 +704,7 @@ int main(int argc, char **argv) {
 		cmocka_unit_test(test_a_gpu_s_state_needs_no_copies),
 		cmocka_unit_test(test_offload_is_the_last_to_be_chosen),
 		cmocka_unit_test(test_cards_divide_what_does_not_fit),
+		cmocka_unit_test(test_idle_passes_move_as_much),
 		cmocka_unit_test(test_savings_as_options),
 		cmocka_unit_test(test_short_of_memory),
 		cmocka_unit_test(test_a_capped_room),
