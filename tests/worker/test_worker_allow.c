@@ -171,8 +171,10 @@ static void test_a_clock_that_is_set(void **state) {
 	assert_true(turn(&a, 6 * DAY_S - 5, 995));
 	assert_true(turn(&a, 6 * DAY_S + 1, 995)); /* the next day */
 	assert_true(turn(&a, 6 * DAY_S + 2, 995 + 995));
-	assert_false(turn(&a, 6 * DAY_S - 4, 995 + 995));
-	assert_int_equal(a.why, ALLOW_DAY_BYTES);
+	for (int s = -4; s < 0; s++) {
+		assert_false(turn(&a, 6 * DAY_S + s, 995 + 995));
+		assert_int_equal(a.why, ALLOW_DAY_BYTES);
+	}
 	assert_false(turn(&a, 6 * DAY_S + 3, 995 + 995));
 	assert_int_equal(a.why, ALLOW_DAY_BYTES);
 	assert_true(turn(&a, 3 * DAY_S, 995 + 995)); /* days back */

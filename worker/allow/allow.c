@@ -21,12 +21,16 @@ static int days_apart(const struct allow_kept *k, const struct allow_time *t) {
 	return (int)((s < 0 ? -s : s) / DAY_S);
 }
 
+/* Returns a number that is larger for later dates. */
+static int64_t date_of(int year, int month, int day) {
+	return ((int64_t)year * 13 + month) * 32 + day;
+}
+
 /* Returns whether the counts are of another day than today. A clock that is set back a little, as
  * at midnight, does not give the day a second time. */
 static bool is_another_day(const struct allow_kept *k, const struct allow_time *t) {
-	const bool same = k->year == t->year && k->month == t->month && k->day == t->day;
-	const bool back_a_little = t->wall_s < k->counted_s && days_apart(k, t) < 1;
-	return !same && !(back_a_little && k->year != 0);
+	const int64_t counted = date_of(k->year, k->month, k->day), today = date_of(t->year, t->month, t->day);
+	return today > counted || (today < counted && days_apart(k, t) >= 1);
 }
 
 static void count(struct allow *a, const struct allow_time *t, uint64_t line_bytes) {
@@ -34,7 +38,8 @@ static void count(struct allow *a, const struct allow_time *t, uint64_t line_byt
 	const uint64_t more = line_bytes - a->seen_bytes;
 	RV_ASSERT(line_bytes >= a->seen_bytes);
 	a->seen_bytes = line_bytes;
-	if (is_another_day(k, t)) {
+	const bool begins = is_another_day(k, t);
+	if (begins) {
 		k->day_bytes = 0;
 		if (k->year != t->year || k->month != t->month)
 			k->month_bytes = 0;
@@ -42,7 +47,8 @@ static void count(struct allow *a, const struct allow_time *t, uint64_t line_byt
 		k->month = t->month;
 		k->day = t->day;
 	}
-	k->counted_s = t->wall_s;
+	if (begins || t->wall_s > k->counted_s)
+		k->counted_s = t->wall_s;
 	k->day_bytes += more;
 	k->month_bytes += more;
 }

@@ -47,7 +47,7 @@ struct allow_time {
 /* The part that must outlive a process. */
 struct allow_kept {
 	int year, month, day; /* of the counts; 0: there are none */
-	int64_t counted_s;    /* wall time of the last count */
+	int64_t counted_s;    /* latest wall time of a count of this day */
 	uint64_t day_bytes, month_bytes;
 	int64_t paused_until_s; /* by the person; 0: not paused; ALLOW_FOREVER: until told otherwise */
 };
