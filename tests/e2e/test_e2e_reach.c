@@ -14,7 +14,7 @@ enum { WORKERS = 3, PAGE_BYTES = 4 << 20, NEEDLE_BYTES = 80, UNREACHABLE_ROUNDS 
 
 static const char run_of_three[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
 								   "min-workers = 2\nsteps-per-round = 2\nrounds = 100000\nsnapshot-every = 4\n"
-								   "grace-ms = 2000\nsilence-ms = 20000\n";
+								   "grace-ms = 2000\nsilence-ms = 8000\n";
 
 /* ---- pages ---- */
 
