@@ -5,9 +5,11 @@
  * forgotten them, it may lie. It counts if a round that opened after the auditor was asked was
  * committed with both, in one row, and nobody reports that these two are apart: then links of the
  * auditor to the others worked, the author's too, and theirs to each other. It goes on trying
- * whenever there is a link. An audit is *evaded* if at the end of its window three such auditors,
- * or all of a roster with fewer, say UNREACHED or WITHHELD, and nobody got the contribution. The
- * first audit in a row that is evaded names the author, each further one strikes it: quarantine for
+ * whenever there is a link. CUT says that links to the author came up, and ended one after the other
+ * once it was asked: this counts also where the two are reported as apart, as those are that end
+ * their links. An audit is *evaded* if at the end of its window three such auditors, or all of a
+ * roster with fewer, say UNREACHED, CUT or WITHHELD, and nobody got the contribution. The first audit
+ * in a row that is evaded names the author, each further one strikes it: quarantine for
  * 8, 32, 128 rounds, then a ban (reputation.c). An audit that ends with a measurement begins a new
  * row.
  *
@@ -22,11 +24,19 @@ static bool has_member(const struct core_roster *r, uint32_t member) {
 	return found;
 }
 
-/* Returns true if the committed roster has both, and they reach each other, as far as they and the
- * attempts say. */
-static bool meet(const struct core *c, uint32_t author, uint32_t auditor) {
-	const int a = core_find(c, author), b = core_find(c, auditor);
-	return a >= 0 && b >= 0 && has_member(&c->roster, auditor) && !core_are_apart(c, (uint32_t)a, (uint32_t)b);
+/* Notes whether the committed roster, which has the author, has the auditor too, and whether the two
+ * reach each other, as far as they and the attempts say. */
+static void note_met(const struct core *c, uint32_t author, struct core_scorer *by) {
+	const int a = core_find(c, author), b = core_find(c, by->member);
+	if (c->round <= by->asked_round || a < 0 || b < 0 || !has_member(&c->roster, by->member))
+		return;
+	by->together = true;
+	by->met |= !core_are_apart(c, (uint32_t)a, (uint32_t)b);
+}
+
+static bool was_kept_away(const struct core_scorer *by) {
+	const uint8_t said = by->said.verdict;
+	return (by->met && (said == SCORE_UNREACHED || said == SCORE_WITHHELD)) || (by->together && said == SCORE_CUT);
 }
 
 void core_note_met(struct core *c) {
@@ -38,7 +48,7 @@ void core_note_met(struct core *c) {
 		if (s->over || !has_member(r, s->order.member))
 			continue;
 		for (uint32_t k = 0; k < s->asked; k++)
-			s->by[k].met |= c->round > s->by[k].asked_round && meet(c, s->order.member, s->by[k].member);
+			note_met(c, s->order.member, &s->by[k]);
 	}
 }
 
@@ -50,7 +60,7 @@ bool core_is_evaded(const struct core_score *s) {
 		const struct core_scorer *by = &s->by[i];
 		if (by->said.verdict == SCORE_MEASURED)
 			return false;
-		away += by->met && (by->said.verdict == SCORE_UNREACHED || by->said.verdict == SCORE_WITHHELD);
+		away += was_kept_away(by);
 	}
 	return away >= enough;
 }

@@ -42,6 +42,7 @@ static void note_struck(const struct core *c, uint32_t slot, struct notice *out)
 		return;
 	out->kind = NOTICE_STRUCK;
 	out->reason = m->reputation.reason;
+	out->final = m->reputation.appealed;
 	out->until_round = m->reputation.quarantined_until;
 }
 

@@ -62,9 +62,12 @@ static void end_due_appeal(const struct core_member *m, struct core_reputation *
 	if (!m->lift_due)
 		return;
 	r->strikes--;
-	if (last)
+	if (last) {
 		r->quarantined_until = r->until_before;
+		r->reason = r->reason_before != CORE_STRIKE_NONE ? r->reason_before : r->reason;
+	}
 	r->until_before = 0;
+	r->reason_before = CORE_STRIKE_NONE;
 }
 
 struct core_reputation core_struck(const struct core *c, const struct core_member *m) {
@@ -76,6 +79,7 @@ struct core_reputation core_struck(const struct core *c, const struct core_membe
 	if (m->strike_due == CORE_STRIKE_NONE)
 		return r;
 	r.until_before = r.quarantined_until;
+	r.reason_before = r.strikes > 0 ? r.reason : CORE_STRIKE_NONE;
 	r.quarantined_until = c->round + ((uint64_t)FIRST_QUARANTINE_ROUNDS << 2 * r.strikes);
 	r.strikes = r.strikes < CORE_STRIKES_MAX ? (uint8_t)(r.strikes + 1) : r.strikes;
 	r.reason = m->strike_due;

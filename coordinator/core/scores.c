@@ -13,7 +13,7 @@
  *        -> WORTHY     two find the contrary. Nobody is named: a measurement is no proof
  *     -> the next auditor, if one is UNABLE, or says nothing for some rounds, or says WITHHELD; two
  *        that say WITHHELD and are more than half of those asked, where nobody got it: a strike
- *     -> two more, if one says UNREACHED
+ *     -> two more, if one says UNREACHED or CUT
  *        -> EVADED  the window is over, nobody got it, and three say so whose links work: a strike,
  *                   if it was so in the audit before (evasion.c)
  *     -> UNRESOLVED  the window is over: an event names the author
@@ -31,7 +31,7 @@
 #include <string.h>
 
 enum {
-	SILENT_ROUNDS = 2, /* an auditor that has said nothing for so many rounds is replaced */
+	SILENT_ROUNDS = 2, /* an auditor that has said nothing for so many rounds is not waited for */
 	AGREE = 2,         /* auditors that strike, clear, or find that a contribution was withheld */
 	ONE = 1000000
 };
@@ -225,9 +225,11 @@ static void take_appeal(struct core *c, const struct core_member *m) {
 	say(c, CORE_EVENT_APPEALED, s, 0);
 }
 
-/* An auditor that did not reach the author goes on trying. */
+/* An auditor that did not reach the author, or was cut off, goes on trying. */
 static bool may_say(const struct core_scorer *by, const struct score_result *r) {
-	return by->said.verdict == 0 || (by->said.verdict == SCORE_UNREACHED && r->verdict != SCORE_UNREACHED);
+	const uint8_t said = by->said.verdict;
+	return said == 0 || (said == SCORE_UNREACHED && r->verdict != SCORE_UNREACHED) ||
+		   (said == SCORE_CUT && r->verdict != SCORE_UNREACHED && r->verdict != SCORE_CUT);
 }
 
 void core_take_scores(struct core *c, uint32_t slot) {
@@ -265,8 +267,8 @@ static struct tally tally_of(const struct core_score *s) {
 		t.worthy += measured && !finds_worthless(by);
 		t.worthless += measured && finds_worthless(by);
 		t.withheld += by->said.verdict == SCORE_WITHHELD;
-		t.unreached += by->said.verdict == SCORE_UNREACHED;
-		t.waiting += by->said.verdict == 0;
+		t.unreached += by->said.verdict == SCORE_UNREACHED || by->said.verdict == SCORE_CUT;
+		t.waiting += by->said.verdict == 0 && !by->silent;
 	}
 	return t;
 }
@@ -340,12 +342,16 @@ static bool ask_next(struct core *c, struct core_score *s) {
 	return false;
 }
 
-/* Counts those as unable that are gone, or have said nothing for long. */
+/* Counts those as unable that are gone, and waits no longer for those that have said nothing for
+ * long: where rounds are short they still wait for the author, or score another one. */
 static void give_up_silent(const struct core *c, struct core_score *s) {
 	const bool late = c->round > s->asked_round + SILENT_ROUNDS;
-	for (uint32_t i = 0; i < s->asked; i++)
-		if (s->by[i].said.verdict == 0 && (late || !core_may_audit(c, s->by[i].member)))
-			s->by[i].said.verdict = SCORE_UNABLE;
+	for (uint32_t i = 0; i < s->asked; i++) {
+		struct core_scorer *by = &s->by[i];
+		if (by->said.verdict == 0 && !core_may_audit(c, by->member))
+			by->said.verdict = SCORE_UNABLE;
+		by->silent |= late && by->said.verdict == 0;
+	}
 }
 
 /* Asks until `wanted` measure or are asked; returns false if nobody is left and none is waited

@@ -306,9 +306,11 @@ enum { CORE_SCORES = 64, CORE_SCORE_SEQUENCES = 64 /* that are scored, at most *
 enum { CORE_EVADED_MAX = 2, CORE_ENOUGH_AWAY = 3 /* auditors kept away, of which nobody got it */ };
 struct core_scorer {
 	uint32_t member;
-	bool met;                 /* a round after asked_round was committed with it and the author */
+	/* A round after asked_round was committed with it and the author; and nobody reported them as apart. */
+	bool together, met;
 	uint64_t asked_round;     /* that was open when it was asked */
 	struct score_result said; /* verdict 0: nothing yet */
+	bool silent;              /* it is not waited for any longer; what it says still counts */
 };
 struct core_score {
 	struct score_order order;

@@ -233,6 +233,7 @@ enum { NOTICE_VERSION = 1, NOTICE_MAX_OTHERS = 8, NOTICE_MAX_BYTES = 96 };
 struct notice {
 	uint8_t kind;         /* enum notice_kind */
 	uint8_t reason;       /* NOT_COUNTED: enum notice_reason; else 0 */
+	bool final;           /* STRUCK: another look by others is over: there is no second one */
 	bool left_out;        /* APART: rounds begin without it, if enough others are ready */
 	uint64_t round;       /* open round */
 	uint64_t until_round; /* APART: round that tries it again; RESTS, STRUCK: that it takes part in again */

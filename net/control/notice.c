@@ -8,11 +8,17 @@ static const char WHAT[] = "notice";
 static const struct layout other[] = {{.kind = LAYOUT_PLAIN, .bytes = sizeof(uint32_t)}, LAYOUT_LAST};
 
 static const struct layout fields[] = {
-	LAYOUT_FIELD(PLAIN, struct notice, kind),        LAYOUT_FIELD(PLAIN, struct notice, reason),
-	LAYOUT_FIELD(BOOL, struct notice, left_out),     LAYOUT_FIELD(PLAIN, struct notice, round),
-	LAYOUT_FIELD(PLAIN, struct notice, until_round), LAYOUT_COUNTED(struct notice, others, n_others, other),
-	LAYOUT_FIELD(PLAIN, struct notice, rate),        LAYOUT_FIELD(PLAIN, struct notice, needs_ms),
-	LAYOUT_FIELD(PLAIN, struct notice, deadline_ms), LAYOUT_LAST,
+	LAYOUT_FIELD(PLAIN, struct notice, kind),
+	LAYOUT_FIELD(PLAIN, struct notice, reason),
+	LAYOUT_FIELD(BOOL, struct notice, left_out),
+	LAYOUT_FIELD(PLAIN, struct notice, round),
+	LAYOUT_FIELD(PLAIN, struct notice, until_round),
+	LAYOUT_COUNTED(struct notice, others, n_others, other),
+	LAYOUT_FIELD(PLAIN, struct notice, rate),
+	LAYOUT_FIELD(PLAIN, struct notice, needs_ms),
+	LAYOUT_FIELD(PLAIN, struct notice, deadline_ms),
+	LAYOUT_FIELD(BOOL, struct notice, final),
+	LAYOUT_LAST,
 };
 
 void notice_encode(const struct notice *m, struct rv_writer *w) {
@@ -25,6 +31,8 @@ static const char *invalid(const struct notice *m) {
 		return "members are named where there are none, or none where there are some";
 	if (m->kind != NOTICE_RESTS && (m->rate != 0 || m->needs_ms != 0 || m->deadline_ms != 0))
 		return "it describes a line where the member does not rest";
+	if (m->final && m->kind != NOTICE_STRUCK)
+		return "a look at a strike is over where there is none";
 	for (int i = 0; i < m->n_others; i++)
 		if (m->others[i] == NET_NO_MEMBER)
 			return "a member's number is that of none";

@@ -39,6 +39,7 @@ enum score_verdict {
 	SCORE_WITHHELD,  /* it gave nothing, or bytes that are not what it has committed to */
 	SCORE_UNABLE,    /* this worker lacks what it needs itself */
 	SCORE_UNREACHED, /* no link to it when patience was over */
+	SCORE_CUT,       /* links to it came up, and each ended when it was asked */
 	SCORE_VERDICTS
 };
 struct score_result {

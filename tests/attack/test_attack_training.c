@@ -1,6 +1,7 @@
 /* test_attack_training.c: audits of training (net/control/score.h) find a member that does not
  * train, and never honest ones, on whatever hardware. Real processes on loopback; ./dev attack has
  * more that do not train. */
+#include "net/control/control.h"
 #include "tests/common/check.h"
 #include "tests/e2e/ends.h"
 
@@ -10,14 +11,19 @@
 enum { BLOCKS = 8, WORKERS = 5, EVIL = 4 };
 
 /* Each of five members trains 32 sequences in a round: 3.75 scores a round. */
-#define RUN                                                                                                            \
+#define MODEL                                                                                                          \
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 64\nbatch = 8\nsteps-per-round = 4\n"                             \
 	"min-workers = 4\nsnapshot-every = 10\nlr = 0.002\nwarmup-steps = 4\n"                                             \
-	"audit-training = 1\naudit-window = 15\n" E2E_STEADY
+	"audit-training = 1\n"
+#define RUN MODEL "audit-window = 15\n" E2E_STEADY
 
 static const char run_config[] = RUN "rounds = 16\nouter-momentum = 0.5\n";
 /* Far from its end for all of a test: in a run that stands still nothing can be measured. */
 static const char slow_run_config[] = RUN "rounds = 1000\nouter-lr = 0.05\nouter-momentum = 0\n";
+
+/* Short silence: auditors wait for three times as long. */
+static const char cut_run_config[] = MODEL "rounds = 1000\nouter-lr = 0.05\nouter-momentum = 0\naudit-window = 7\n"
+										   "grace-ms = 600000\nsilence-ms = 2000\n";
 
 static json_t *of_run(struct e2e *e, const char *key) {
 	json_t *status = e2e_status(e), *o = json_incref(json_object_get(status, key));
@@ -108,10 +114,30 @@ static void an_honest_member_appeals_and_is_cleared(void **state) {
 	json_decref(e2e_wait_event(&e.workers[member], "quarantine", NULL, 0, NULL));
 }
 
+/* It sends zeros, and ends its link with whoever asks for them; rounds go on with it. Each is as long
+ * as it naps, so that auditors have the time that they need within the window. */
+static void one_that_cuts_its_links_to_auditors_is_struck(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open_published(&e, cut_run_config, BLOCKS, WORKERS);
+	e2e_gate_at(&e, 1); /* all are there from then on */
+	e2e_start_gated_workers(&e, EVIL);
+	e2e_start_worker(&e, EVIL, "rivulet-worker-evil", "RIVULET_EVIL=cut=1,zero=1,nap=1");
+	e2e_open_gate(&e);
+	json_t *found = e2e_wait_event(&e.workers[EVIL], "quarantine", NULL, 0, NULL);
+	print_message("%s\n", e2e_text(found, "text"));
+	assert_int_equal(e2e_int(found, "reason"), NOTICE_STRUCK_EVADED);
+	json_decref(found);
+	for (size_t m = 0; m < EVIL; m++)
+		assert_int_equal(strikes_of(&e, m), 0);
+	assert_true(strikes_of(&e, EVIL) > 0);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(an_honest_member_appeals_and_is_cleared, e2e_teardown),
 		cmocka_unit_test_teardown(honest_members_on_other_hardware_are_worth_their_place, e2e_teardown),
+		cmocka_unit_test_teardown(one_that_cuts_its_links_to_auditors_is_struck, e2e_teardown),
 		cmocka_unit_test_teardown(one_that_sends_zeros_is_found, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

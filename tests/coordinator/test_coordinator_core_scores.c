@@ -48,11 +48,23 @@ static const struct document *doc_of(uint32_t who) {
 	return &d;
 }
 
+/* Those that have no link to another one. */
+static uint64_t apart;
+static uint32_t apart_from;
+
+static void say_apart(uint32_t who, struct report *rep) {
+	if (!(apart >> who & 1))
+		return;
+	rep->n_paths = 1;
+	rep->paths[0] = (struct report_path){.member = apart_from, .path = PATH_APART};
+}
+
 static void say(uint32_t who, enum worker_phase phase) {
 	struct report rep = rig_report(&r, who, phase);
 	rep.n_scores = n_said[who];
 	memcpy(rep.scores, said[who], sizeof said[who]);
 	rep.appeals = appeals[who];
+	say_apart(who, &rep);
 	if (phase >= WORKER_READY) {
 		rep.tokens = ROUND * TOKENS;
 		rep.lease_first = doc_of(who)->lease_first;
@@ -487,6 +499,40 @@ static void who_is_not_there_evades_nothing(void **state) {
 	assert_int_equal(core_scores(r.core).evaded, 0);
 }
 
+/* It is taken for apart by those whose links it ends. */
+static void links_that_it_cuts_do_not_excuse_it(void **state) {
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		open_rig(200000);
+		const struct score_order o = next_order();
+		apart_from = o.member;
+		apart = nobody_gets_it(&o, 0, k == 0 ? SCORE_UNREACHED : SCORE_CUT);
+		while (auditors_of(&o) != 0)
+			play_round(0);
+		assert_int_equal(core_scores(r.core).evaded, k);
+		apart = 0;
+		if (k == 0)
+			rig_release(&r);
+	}
+}
+
+/* Rounds are shorter than the time after which an auditor says that it did not get it. */
+static void what_auditors_say_late_counts(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order o = next_order();
+	uint64_t asked = auditors_of(&o);
+	for (int i = 0; i < 4; i++)
+		play_round(0);
+	assert_int_equal(__builtin_popcountll(auditors_of(&o)), 2); /* the first one is not waited for */
+	asked |= auditors_of(&o);
+	asked |= nobody_gets_it(&o, 0, SCORE_CUT);
+	while (auditors_of(&o) != 0)
+		play_round(0);
+	assert_int_equal(core_scores(r.core).evaded, 1);
+	assert_int_equal(__builtin_popcountll(asked), 3);
+}
+
 /* It gives nothing to the first, and keeps the others away. */
 static void withholding_from_one_does_not_help(void **state) {
 	(void)state;
@@ -557,6 +603,44 @@ static void a_lift_leaves_the_quarantine_before_it(void **state) {
 	assert_int_equal(rig_view(&r, o[0].member).reputation.quarantined_until, until);
 }
 
+static struct notice notice_of(uint32_t who) {
+	struct notice n;
+	uint8_t key[NET_KEY_BYTES];
+	rig_key(who, key);
+	assert_true(core_notice(r.core, key, &n));
+	return n;
+}
+
+/* It is struck for keeping auditors away, then for its training, of which it is cleared. */
+static void after_a_lift_the_strike_before_is_told(void **state) {
+	(void)state;
+	open_rig(200000);
+	const struct score_order first = next_order();
+	evade(&first);
+	const struct score_order second = next_order_of(first.member);
+	struct score_order third;
+	do { /* audited as well, before it is in quarantine */
+		play_round(0);
+	} while (!last_order(&third) || third.member != second.member);
+	(void)nobody_gets_it(&second, 0, SCORE_UNREACHED);
+	while (auditors_of(&second) != 0)
+		play_round(0);
+	assert_int_equal(notice_of(first.member).reason, NOTICE_STRUCK_EVADED);
+	assert_false(notice_of(first.member).final);
+	all_measure(&third, 0.1f);
+	assert_int_equal(notice_of(first.member).reason, NOTICE_STRUCK_TRAINING);
+	memset(n_said, 0, sizeof n_said);
+	appeal(first.member);
+	all_measure(&third, 1);
+	assert_true(rig_saw(&r, CORE_EVENT_CLEARED, first.member));
+	for (int k = 0; k < 2; k++) {
+		assert_int_equal(rig_view(&r, first.member).reputation.strikes, 1);
+		assert_int_equal(notice_of(first.member).reason, NOTICE_STRUCK_EVADED);
+		assert_true(notice_of(first.member).final);
+		rig_restart(&r);
+	}
+}
+
 /* The coordinator restarts, draws the same audits again, and has the same answers. */
 static void restart_and_measure(const struct score_order *o) {
 	memset(n_said, 0, sizeof n_said);
@@ -587,8 +671,10 @@ static void nor_after_an_appeal_in_vain(void **state) {
 	open_rig(200000);
 	(void)strike(&o);
 	memset(n_said, 0, sizeof n_said);
+	assert_false(notice_of(o.member).final);
 	appeal(o.member);
 	all_measure(&o, 0.1f);
+	assert_true(notice_of(o.member).final);
 	assert_true(rig_saw(&r, CORE_EVENT_UPHELD, o.member));
 	restart_and_measure(&o);
 	appeal(o.member);
@@ -670,8 +756,11 @@ int main(void) {
 		TEST(one_that_does_not_reach_it_is_outweighed),
 		TEST(one_that_reaches_it_later_ends_that),
 		TEST(who_is_not_there_evades_nothing),
+		TEST(links_that_it_cuts_do_not_excuse_it),
+		TEST(what_auditors_say_late_counts),
 		TEST(withholding_from_one_does_not_help),
 		TEST(a_lift_leaves_the_quarantine_before_it),
+		TEST(after_a_lift_the_strike_before_is_told),
 		TEST(a_restart_allows_no_second_appeal),
 		TEST(nor_after_an_appeal_in_vain),
 		TEST(a_restart_before_the_end_of_an_appeal_allows_it_again),

@@ -7,7 +7,7 @@
  * rider* contributes nothing (around 0, in every round or in every second one), a *poisoner* harm
  * (-0.6), and both can measure nobody. A *lying auditor* finds every honest contribution worthless,
  * or says that it got none, or that it did not reach the author. A *cutter* contributes nothing,
- * and keeps all its auditors away. Two liars together can strike an honest member: that appeals.
+ * and keeps all its auditors away: they have no link to it, or one that it ends. Two liars together can strike an honest member: that appeals.
  *
  * - An auditor scores nobody's own contribution, of no round that is open.
  * - Only a free rider, a poisoner or a cutter is ever struck, and for a round in which it was one;
@@ -88,7 +88,8 @@ static struct score_result find(const struct sim *s, int host, const struct scor
 	const struct sim_worker *w = &s->workers[host];
 	const int author = oracle_host_of(s, o->member);
 	if (is_adversary(s, ADVERSARY_CUTTER, author))
-		return result_of(o, SCORE_UNREACHED, 0);
+		return result_of(o, sim_noise(s->opt.seed, 7000 + o->round, (uint64_t)host) > 0 ? SCORE_CUT : SCORE_UNREACHED,
+						 0);
 	if (is_idle(s, host, o->round) || sim_noise(s->opt.seed, 3000 + o->round, (uint64_t)host) > 0.8f)
 		return result_of(o, SCORE_UNABLE, 0);
 	if (w->mesh == NULL || !peers_linked(w->mesh, o->member))
@@ -168,7 +169,7 @@ static bool is_struck(const struct sim *s, int host) {
 	uint8_t key[NET_KEY_BYTES];
 	sim_key_of(s, host, key);
 	return s->coordinator.core != NULL && core_notice(s->coordinator.core, key, &n) && n.kind == NOTICE_STRUCK &&
-		   (n.reason == NOTICE_STRUCK_WITHHELD || n.reason == NOTICE_STRUCK_TRAINING);
+		   !n.final && (n.reason == NOTICE_STRUCK_WITHHELD || n.reason == NOTICE_STRUCK_TRAINING);
 }
 
 void scores_report(struct sim *s, int host, struct report *rep) {

@@ -312,7 +312,7 @@ static void a_new_link_is_asked_again(void **state) {
 	begin();
 	assert_true(is_asked(0) && is_asked(2));
 	assert_int_equal(answer(0), RV_OK);
-	auditor_link_down(w.a, 2);
+	auditor_link_down(w.a, w.now_us, 2);
 	assert_true(is_asked(2));
 	assert_int_equal(answer(2), RV_OK);
 	expect(AUDIT_RIGHT, NET_NO_MEMBER);
@@ -472,7 +472,7 @@ static void one_that_was_not_reached_is_asked_when_it_is_linked(void **state) {
 	auditor_tick(w.a, w.now_us);
 	assert_true(is_asked(2));
 	w.linked[2] = false;
-	auditor_link_down(w.a, 2);
+	auditor_link_down(w.a, w.now_us, 2);
 	w.now_us += PATIENCE_US;
 	auditor_tick(w.a, w.now_us);
 	assert_false(auditor_has_news(w.a)); /* the same again */
@@ -482,6 +482,73 @@ static void one_that_was_not_reached_is_asked_when_it_is_linked(void **state) {
 	const struct score_result r = {.round = 7, .member = 2, .verdict = SCORE_MEASURED, .gain = 0.5f, .own = 1};
 	auditor_scored(w.a, &r);
 	expect_score(SCORE_MEASURED, 0.5f);
+}
+
+/* The link of an author that owes a chunk ends, and there is a new one at once. */
+static void cut(void) {
+	assert_true(is_asked(2));
+	auditor_link_down(w.a, w.now_us, 2);
+	auditor_tick(w.a, w.now_us);
+	assert_false(is_asked(2)); /* not yet */
+	w.now_us += AUDITOR_AFTER_CUT_US;
+	auditor_tick(w.a, w.now_us);
+}
+
+static void links_that_end_when_the_author_is_asked_are_said(void **state) {
+	(void)state;
+	order_score(2, 0);
+	for (int i = 0; i < AUDITOR_CUTS; i++) {
+		assert_false(auditor_has_news(w.a));
+		cut();
+	}
+	expect_score(SCORE_CUT, 0);
+	assert_false(is_asked(2));
+	w.now_us += PATIENCE_US;
+	auditor_tick(w.a, w.now_us);
+	assert_true(is_asked(2));
+	w.linked[2] = false; /* worse than CUT: that is said on */
+	auditor_link_down(w.a, w.now_us, 2);
+	w.now_us += PATIENCE_US;
+	auditor_tick(w.a, w.now_us);
+	assert_false(auditor_has_news(w.a));
+	w.linked[2] = true;
+	auditor_tick(w.a, w.now_us);
+	fetch_all(0);
+	const struct score_result r = {.round = 7, .member = 2, .verdict = SCORE_MEASURED, .gain = 0.5f, .own = 1};
+	auditor_scored(w.a, &r);
+	expect_score(SCORE_MEASURED, 0.5f);
+}
+
+/* A line that ends now and then gives chunks in between. */
+static void a_chunk_that_came_begins_the_count_anew(void **state) {
+	(void)state;
+	order_score(2, 0);
+	for (w.chunk = 0; w.chunk < CHUNKS; w.chunk++) {
+		for (int i = 0; i + 1 < AUDITOR_CUTS; i++)
+			cut();
+		assert_true(is_asked(2));
+		assert_int_equal(answer(2), RV_OK);
+	}
+	assert_true(w.scored != NULL);
+	const struct score_result r = {.round = 7, .member = 2, .verdict = SCORE_MEASURED, .gain = 0.5f, .own = 1};
+	auditor_scored(w.a, &r);
+	expect_score(SCORE_MEASURED, 0.5f);
+}
+
+/* The author was cut off once, and patience ends before it can be asked again. */
+static void one_that_is_linked_anew_is_asked_before_it_withholds(void **state) {
+	(void)state;
+	order_score(2, 0);
+	w.sent_bytes = CHUNKS * BYTES;
+	assert_true(is_asked(2));
+	w.now_us = PATIENCE_US - 1;
+	auditor_link_down(w.a, w.now_us, 2);
+	w.now_us = PATIENCE_US;
+	auditor_tick(w.a, w.now_us);
+	assert_false(auditor_has_news(w.a));
+	w.now_us = auditor_deadline_us(w.a);
+	auditor_tick(w.a, w.now_us);
+	expect_score(SCORE_WITHHELD, 0);
 }
 
 /* Each chunk comes in time, and all of them too late. */
@@ -640,6 +707,9 @@ int main(void) {
 		cmocka_unit_test_teardown(one_that_gives_another_contribution_withholds, close_world),
 		cmocka_unit_test_teardown(silence_withholds_and_no_link_is_said, close_world),
 		cmocka_unit_test_teardown(one_that_was_not_reached_is_asked_when_it_is_linked, close_world),
+		cmocka_unit_test_teardown(links_that_end_when_the_author_is_asked_are_said, close_world),
+		cmocka_unit_test_teardown(a_chunk_that_came_begins_the_count_anew, close_world),
+		cmocka_unit_test_teardown(one_that_is_linked_anew_is_asked_before_it_withholds, close_world),
 		cmocka_unit_test_teardown(a_drip_of_chunks_ends, close_world),
 		cmocka_unit_test_teardown(a_slow_author_holds_no_average_up, close_world),
 		cmocka_unit_test_teardown(one_that_still_gives_another_chunk_withholds_nothing, close_world),

@@ -16,6 +16,7 @@ struct order {
 	struct audit_result result;
 	struct score_order score;
 	struct score_result scored;
+	int64_t again_us; /* its author, which has cut its links, is not asked before */
 };
 
 /* The piece of one participant. */
@@ -44,6 +45,7 @@ struct lane {
 	uint8_t *next;
 	size_t sent_bytes;
 	int64_t latest_us; /* for the last chunk */
+	int cuts;          /* links that have ended since a chunk came, while it owed one */
 	bool whole;        /* all chunks are here: it waits for its score */
 };
 
@@ -120,12 +122,25 @@ void auditor_release(struct auditor *a) {
 			leave(a, &a->lanes[i]);
 }
 
+/* Returns true for a result after which the author is asked again. */
+static bool is_away(const struct score_result *r) {
+	return r->verdict == SCORE_UNREACHED || r->verdict == SCORE_CUT;
+}
+
+/* Returns true if the verdict says more than the one before, of an author that was away. */
+static bool is_better(enum score_verdict verdict, uint8_t before) {
+	return verdict != SCORE_UNREACHED && verdict != before;
+}
+
 static void conclude_score(struct auditor *a, struct lane *l, enum score_verdict verdict) {
 	struct order *o = order_of(a, l);
-	RV_ASSERT(o->scores && (!o->done || o->scored.verdict == SCORE_UNREACHED));
-	a->news |= !o->done || verdict != SCORE_UNREACHED;
+	RV_ASSERT(o->scores && (!o->done || is_away(&o->scored)));
+	if (!o->done || is_better(verdict, o->scored.verdict)) {
+		a->news = true;
+		o->scored =
+			(struct score_result){.round = o->score.round, .member = o->score.member, .verdict = (uint8_t)verdict};
+	}
 	o->done = true;
-	o->scored = (struct score_result){.round = o->score.round, .member = o->score.member, .verdict = (uint8_t)verdict};
 	leave(a, l);
 }
 
@@ -330,6 +345,7 @@ static void begin_score(struct auditor *a, int64_t now_us, struct lane *l) {
 	l->author = (struct auditor_member){.member = o->member, .codec = o->codec, .part = o->part, .root = o->root};
 	l->n_chunks = o->n_chunks;
 	l->chunk = 0;
+	l->cuts = 0;
 	l->sent_bytes = o->member != a->self ? a->ops.sent_bytes(a->ops.ctx, o) : 0;
 	if (l->sent_bytes > 0)
 		l->memory = a->ops.take(a->ops.ctx, l->sent_bytes + PIECE_BYTES);
@@ -366,6 +382,7 @@ static void keep_chunk(struct auditor *a, int64_t now_us, struct lane *l) {
 	memcpy(l->next, p.at, p.chunk_bytes);
 	l->next += p.chunk_bytes;
 	l->chunk++;
+	l->cuts = 0;
 	wait_on(a, now_us, l);
 	if (ask_for_chunk(a, l))
 		return;
@@ -502,10 +519,12 @@ static int find_void(const struct auditor *a, uint32_t member) {
 	return -1;
 }
 
-/* An author that still owes another answer could not be asked for this one. */
+/* An author that still owes another answer could not be asked for this one, nor could one that cut
+ * its link, and has a new one. */
 static bool is_not_asked(struct auditor *a, const struct lane *l) {
 	const struct piece *p = &l->pieces[0];
-	return p->state == PIECE_WANTED && (waits_for_another(a, l, p) || find_void(a, p->from->member) >= 0);
+	const bool cut = l->cuts > 0 && is_linked(a, p);
+	return p->state == PIECE_WANTED && (cut || waits_for_another(a, l, p) || find_void(a, p->from->member) >= 0);
 }
 
 static void give_up(struct auditor *a, int64_t now_us, struct lane *l) {
@@ -525,11 +544,11 @@ static void make_ready(struct lane *l, int64_t now_us) {
 			l->pieces[i].ready_us = INT64_MIN;
 }
 
-/* Returns true if the order has no result, or no better one than that its author was not linked,
- * which it is now. */
-static bool is_wanted(const struct auditor *a, const struct order *o) {
+/* Returns true if the order has no result, or no better one than that its author was away, and it is
+ * linked now. */
+static bool is_wanted(const struct auditor *a, int64_t now_us, const struct order *o) {
 	return !o->done ||
-		   (o->scores && o->scored.verdict == SCORE_UNREACHED && a->ops.linked(a->ops.ctx, o->score.member));
+		   (o->scores && is_away(&o->scored) && now_us >= o->again_us && a->ops.linked(a->ops.ctx, o->score.member));
 }
 
 void auditor_tick(struct auditor *a, int64_t now_us) {
@@ -539,7 +558,7 @@ void auditor_tick(struct auditor *a, int64_t now_us) {
 		if (a->lanes[i].at >= 0 && now_us >= a->lanes[i].until_us)
 			give_up(a, now_us, &a->lanes[i]);
 	for (int i = 0; i < a->n_orders; i++)
-		if (is_wanted(a, &a->orders[i]) && lane_of(a, i) == NULL)
+		if (is_wanted(a, now_us, &a->orders[i]) && lane_of(a, i) == NULL)
 			begin(a, now_us, i);
 }
 
@@ -658,10 +677,22 @@ enum rv_err auditor_receive(struct auditor *a, int64_t now_us, uint32_t member, 
 	return RV_OK;
 }
 
-void auditor_link_down(struct auditor *a, uint32_t member) {
+/* The link has ended while the author owed a chunk. */
+static void count_cut(struct auditor *a, int64_t now_us, struct lane *l) {
+	l->pieces[0].ready_us = now_us + AUDITOR_AFTER_CUT_US;
+	if (++l->cuts < AUDITOR_CUTS)
+		return;
+	order_of(a, l)->again_us = now_us + a->patience_us;
+	conclude_score(a, l, SCORE_CUT);
+}
+
+void auditor_link_down(struct auditor *a, int64_t now_us, uint32_t member) {
 	struct lane *l = asked_lane(a, member);
 	for (int at = find_void(a, member); at >= 0; at = find_void(a, member))
 		drop_void(a, at);
-	if (l != NULL)
-		piece_of(l, member)->state = PIECE_WANTED;
+	if (l == NULL)
+		return;
+	piece_of(l, member)->state = PIECE_WANTED;
+	if (order_of(a, l)->scores)
+		count_cut(a, now_us, l);
 }

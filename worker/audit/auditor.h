@@ -15,6 +15,8 @@
  *      |          +-- no chunk for as long as patience, or all of them take longer than at
  *      |          |   AUDITOR_LEAST_BYTES_PER_S: WITHHELD if it is linked, else UNREACHED, and
  *      |          |   ASKING again once it is
+ *      |          +-- AUDITOR_CUTS links in a row ended while it owed a chunk: CUT, and ASKING again
+ *      |          |   after patience, once it is linked
  *      +-- what is ordered cannot be of this run, or is its own: UNABLE
  *
  * One audit of an average is under way at a time, and beside it all of training whose authors
@@ -29,9 +31,11 @@
 #include "net/mesh/peers.h"
 
 enum {
-	AUDITOR_ROUNDS = 16,               /* rosters that are remembered: audit-window at most */
-	AUDITOR_LEAST_BYTES_PER_S = 32768, /* of training: a whole contribution has as long, and patience */
-	AUDITOR_AGAIN_US = 2 * 1000 * 1000 /* after a NONE */
+	AUDITOR_ROUNDS = 16,                /* rosters that are remembered: audit-window at most */
+	AUDITOR_LEAST_BYTES_PER_S = 32768,  /* of training: a whole contribution has as long, and patience */
+	AUDITOR_AGAIN_US = 2 * 1000 * 1000, /* after a NONE */
+	AUDITOR_CUTS = 3,
+	AUDITOR_AFTER_CUT_US = 1000 * 1000 /* asked at once, a link would be down all the time */
 };
 
 /* A participant of an attempt, as far as an audit needs it. */
@@ -106,7 +110,7 @@ bool auditor_send(struct auditor *a, int64_t now_us, uint32_t member, struct pee
 /* Takes a PIECE or NONE of kind CONTRIBUTION. RV_E_PROTOCOL: not the answer to what was asked. */
 enum rv_err auditor_receive(struct auditor *a, int64_t now_us, uint32_t member, const struct frame_header *h,
 							const uint8_t *body, struct rv_errtext *et);
-void auditor_link_down(struct auditor *a, uint32_t member);
+void auditor_link_down(struct auditor *a, int64_t now_us, uint32_t member);
 void auditor_tick(struct auditor *a, int64_t now_us);
 int64_t auditor_deadline_us(const struct auditor *a);
 

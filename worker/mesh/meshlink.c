@@ -180,7 +180,7 @@ static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why
 	fetcher_link_down(m->fetcher, m->now_us, member);
 	donor_link_down(m->donor, member);
 	if (m->auditor)
-		auditor_link_down(m->auditor, member);
+		auditor_link_down(m->auditor, m->now_us, member);
 	if (m->contributions)
 		donor_link_down(m->contributions, member);
 	if (m->text)

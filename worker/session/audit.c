@@ -183,7 +183,7 @@ void session_report_audits(const struct session *s, struct report *r) {
 	if (!s->audit.auditor)
 		return;
 	auditor_report(s->audit.auditor, r);
-	r->appeals = s->audit.struck;
+	r->appeals = s->audit.appeals;
 }
 
 void session_turn_audit(struct session *s, int64_t now_us) {

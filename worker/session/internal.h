@@ -171,7 +171,7 @@ struct session_audit {
 	bool asked;               /* the trainer has it */
 	int64_t again_us, until_us;
 	struct reading trains; /* what the trainer reads: it is fetched before what is scored */
-	bool struck;           /* the last notice said so, for its training or what it withheld */
+	bool appeals;          /* it is struck, and two others may think better */
 };
 
 /* The relay that this worker runs for others. */

@@ -53,7 +53,8 @@ static const char *struck(uint8_t reason) {
 		return "auditors did not get from it what it contributed. Is its disk full, or was its directory changed?";
 	case NOTICE_STRUCK_TRAINING:
 		return "two others measured that what it trained does not lower the loss on the text that was leased to it. "
-			   "It has asked for another look by two more. Test this machine's memory, and its graphics card";
+			   "Test "
+			   "this machine's memory, and its graphics card";
 	case NOTICE_STRUCK_EVADED:
 		return "auditors did not reach it, again and again, although it exchanged rounds with them. Does its router or "
 			   "a firewall end connections?";
@@ -63,16 +64,25 @@ static const char *struck(uint8_t reason) {
 	}
 }
 
+/* Returns true for a strike about which two others may think better, and have not been asked yet. */
+static bool may_be_lifted(const struct notice *n) {
+	return n->kind == NOTICE_STRUCK && !n->final &&
+		   (n->reason == NOTICE_STRUCK_WITHHELD || n->reason == NOTICE_STRUCK_TRAINING);
+}
+
 static void log_struck(struct session *s, const struct notice *n) {
 	char why[RV_ERRTEXT_BYTES];
-	(void)snprintf(why, sizeof why, "it is left out before round %" PRIu64 ", if enough others are there: %s",
-				   n->until_round, struck(n->reason));
+	const char *look = may_be_lifted(n) ? ". This worker has asked for another look by two more"
+					   : n->final       ? ". Two more have looked again: there is no other look"
+										: "";
+	(void)snprintf(why, sizeof why, "it is left out before round %" PRIu64 ", if enough others are there: %s%s",
+				   n->until_round, struck(n->reason), look);
 	session_note_not_counted(s, why);
 	rv_event(s->events, RV_WARN, "quarantine",
 			 RV_FIELDS(rv_field_int("round", (int64_t)n->round), rv_field_int("reason", n->reason),
 					   rv_field_int("until_round", (int64_t)n->until_round)),
-			 "this worker is left out before round %" PRIu64 ", if enough others are there: %s", n->until_round,
-			 struck(n->reason));
+			 "this worker is left out before round %" PRIu64 ", if enough others are there: %s%s", n->until_round,
+			 struck(n->reason), look);
 }
 
 static void log_not_counted(struct session *s, const struct notice *n) {
@@ -84,8 +94,7 @@ static void log_not_counted(struct session *s, const struct notice *n) {
 
 void session_on_notice(void *ctx, const struct notice *n) {
 	struct session *s = ctx;
-	s->audit.struck =
-		n->kind == NOTICE_STRUCK && (n->reason == NOTICE_STRUCK_WITHHELD || n->reason == NOTICE_STRUCK_TRAINING);
+	s->audit.appeals = may_be_lifted(n);
 	if (n->kind == NOTICE_APART)
 		log_apart(s, n);
 	else if (n->kind == NOTICE_RESTS)
