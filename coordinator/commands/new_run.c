@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/fp32_cost.h"
 #include "base/hex.h"
+#include "base/run_audits.h"
 #include "base/run_config_idle.h"
 #include "base/run_silence.h"
 #include "coordinator/commands/run_text.h"
@@ -85,6 +86,7 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	RV_TRY(run_about_check(&o->about, et));
 	if (o->text.data[0])
 		RV_TRY(run_config_check_leases(&o->run, et));
+	RV_TRY(run_audits_check(&o->run, o->text.data[0] != '\0', et));
 	return global_check_run(&o->run, et);
 }
 

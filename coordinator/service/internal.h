@@ -141,7 +141,8 @@ struct service {
 
 	struct news news[SERVICE_NEWS]; /* ring */
 	uint64_t n_news;
-	bool told_minimum; /* that min-workers is low for its rosters */
+	bool told_minimum;   /* that min-workers is low for its rosters */
+	bool told_unaudited; /* that its last roster is audited by nobody */
 };
 
 /* ---- service.c ---- */

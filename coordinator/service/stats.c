@@ -5,6 +5,7 @@
 
 #include "base/capped.h"
 #include "base/clock.h"
+#include "base/run_audits.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -167,8 +168,18 @@ static void tell_low_minimum(struct service *s, const struct core_record *rec) {
 				 rec->n_members, s->run.min_workers);
 }
 
+/* Warns of rounds that nobody audits, once until there is another one that is audited. */
+static void tell_unaudited(struct service *s, const struct core_record *rec) {
+	struct rv_errtext why;
+	const bool lacks = rec->n_members > 0 && run_audits_lack(&s->run, rec->n_members, &why);
+	if (lacks && !s->told_unaudited)
+		service_tell(s, RV_WARN, "unaudited", "round %" PRIu64 ": %s", rec->round, why.text);
+	s->told_unaudited = lacks || (s->told_unaudited && rec->n_members == 0);
+}
+
 static void tell_roster(struct service *s, const struct core_record *rec) {
 	tell_low_minimum(s, rec);
+	tell_unaudited(s, rec);
 	if (rec->n_members == 0)
 		service_tell(s, RV_WARN, "reopened", "round %" PRIu64 " is open again: too few participants are left",
 					 rec->round);

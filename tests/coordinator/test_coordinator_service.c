@@ -53,6 +53,27 @@ static void test_a_low_minimum_is_told(void **state) {
 	}
 }
 
+/* Three join, and the first n take part in a round. */
+static void play_audited_round(struct service_bench *b, uint8_t n) {
+	struct join_reply reply;
+	for (uint8_t who = 1; who <= 3; who++)
+		assert_int_equal(bench_join(b, who, &reply), RV_OK);
+	for (int phase = WORKER_TRAINING; phase <= WORKER_VOTED; phase++)
+		for (uint8_t who = 1; who <= n && phase != WORKER_REDUCING; who++)
+			assert_int_equal(bench_report(b, who, (enum worker_phase)phase, ":70"), RV_OK);
+	assert_int_equal(b->store.stats[b->store.n_commits - 1].participants, n);
+}
+
+static void test_a_round_that_nobody_audits_is_told(void **state) {
+	play_audited_round(*state, 2);
+	assert_true(bench_was_told(*state, "2 workers take part: nobody audits a round of fewer than 3"));
+}
+
+static void test_a_round_that_is_audited_is_not(void **state) {
+	play_audited_round(*state, 3);
+	assert_false(bench_was_told(*state, "nobody audits"));
+}
+
 static void test_full_disk_passes(void **state) {
 	struct service_bench *b = *state;
 	static struct document d;
@@ -189,6 +210,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_audits_outlive_the_serving_key, bench_set_up_audited, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_audits_outlive_the_serving_key, bench_set_up_scored, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_a_low_minimum_is_told, bench_set_up, bench_tear_down),
+		cmocka_unit_test_setup_teardown(test_a_round_that_nobody_audits_is_told, bench_set_up_audited, bench_tear_down),
+		cmocka_unit_test_setup_teardown(test_a_round_that_is_audited_is_not, bench_set_up_audited, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_full_disk_passes, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_other_faults_are_final, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_what_waits_together_is_written_together, bench_set_up, bench_tear_down),
