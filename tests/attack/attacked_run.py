@@ -14,10 +14,10 @@ BLAMED = {"equivocated", "false_vote", "no_evidence", "suspected", "overdue", "m
 class Run:
     """A coordinator and its workers in a directory of their own."""
 
-    def __init__(self, binaries, text, config, patience_s=180):
+    def __init__(self, binaries, text, config, patience_s=180, published=False):
         self.bin, self.text, self.processes, self.patience_s = binaries, text, [], patience_s
         self.dir = tempfile.mkdtemp(prefix="rivulet-attacked-")
-        if "audit-training" in config:  # members' sequences are leased to them, of a published text
+        if published or "audit-training" in config:  # members' sequences are leased to them, of a published text
             config = {**{k: v for k, v in config.items() if k != "data-shards"}, **self.publish()}
         args = [f"--{k}={v}" for k, v in config.items()]
         self.tool("new-run", "--dir", self.path("run"), *args)

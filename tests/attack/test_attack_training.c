@@ -17,7 +17,7 @@ enum { BLOCKS = 8, WORKERS = 5, EVIL = 4 };
 	"audit-training = 1\n"
 #define RUN MODEL "audit-window = 15\n" E2E_STEADY
 
-static const char run_config[] = RUN "rounds = 16\nouter-momentum = 0.5\n";
+static const char run_config[] = RUN "rounds = 11\nouter-momentum = 0.5\n";
 /* Far from its end for all of a test: in a run that stands still nothing can be measured. */
 static const char slow_run_config[] = RUN "rounds = 1000\nouter-lr = 0.05\nouter-momentum = 0\n";
 
@@ -48,7 +48,7 @@ static void assert_same_hardware_is_not_needed(struct e2e *e) {
 	json_t *scores = of_run(e, "scores");
 	print_message("%d worthy, %d worthless, %d without an answer of %d\n", (int)e2e_int(scores, "worthy"),
 				  (int)e2e_int(scores, "worthless"), (int)e2e_int(scores, "unresolved"), (int)e2e_int(scores, "drawn"));
-	assert_true(e2e_int(scores, "worthy") >= 5);
+	assert_true(e2e_int(scores, "worthy") >= 3);
 	assert_int_equal(e2e_int(scores, "worthless"), 0);
 	json_decref(scores);
 	for (size_t m = 0; m < WORKERS; m++)
