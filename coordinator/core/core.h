@@ -128,7 +128,6 @@ struct core_reputation {
 	uint32_t rounds; /* committed ones with its contribution, since it joined or its last strike */
 	uint8_t strikes;
 	uint8_t reason;             /* of the last strike that was not lifted; of the last one if all were */
-	uint8_t reason_before;      /* of the strike before, while that may be lifted; 0: there is none */
 	bool appealed;              /* another look at the last strike is over: there is no second one */
 	uint64_t struck_round;      /* that was audited then */
 	uint64_t quarantined_until; /* first round that may have it again; 0: no strike yet, or the only one was lifted */

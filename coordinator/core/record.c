@@ -73,8 +73,7 @@ static const char *check_facts(const struct core *c, const struct core_facts *f)
 		return "another key than this member's, or a key of another member";
 	if (f->blame.level > CORE_LEVEL_MAX)
 		return "its level of blame is too high";
-	if (f->reputation.strikes > CORE_STRIKES_MAX || f->reputation.reason >= CORE_STRIKE_REASONS ||
-		f->reputation.reason_before >= CORE_STRIKE_REASONS)
+	if (f->reputation.strikes > CORE_STRIKES_MAX || f->reputation.reason >= CORE_STRIKE_REASONS)
 		return "it has more strikes than there can be, or for an unknown reason";
 	if (f->banned && c->banned.n == NET_MAX_BANNED && !banned_has(&c->banned, f->number))
 		return "too many members are banned";

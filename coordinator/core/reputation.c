@@ -64,10 +64,9 @@ static void end_due_appeal(const struct core_member *m, struct core_reputation *
 	r->strikes--;
 	if (last) {
 		r->quarantined_until = r->until_before;
-		r->reason = r->reason_before != CORE_STRIKE_NONE ? r->reason_before : r->reason;
+		r->reason = m->reason_before != CORE_STRIKE_NONE ? m->reason_before : r->reason;
 	}
 	r->until_before = 0;
-	r->reason_before = CORE_STRIKE_NONE;
 }
 
 struct core_reputation core_struck(const struct core *c, const struct core_member *m) {
@@ -79,7 +78,6 @@ struct core_reputation core_struck(const struct core *c, const struct core_membe
 	if (m->strike_due == CORE_STRIKE_NONE)
 		return r;
 	r.until_before = r.quarantined_until;
-	r.reason_before = r.strikes > 0 ? r.reason : CORE_STRIKE_NONE;
 	r.quarantined_until = c->round + ((uint64_t)FIRST_QUARANTINE_ROUNDS << 2 * r.strikes);
 	r.strikes = r.strikes < CORE_STRIKES_MAX ? (uint8_t)(r.strikes + 1) : r.strikes;
 	r.reason = m->strike_due;
@@ -91,8 +89,12 @@ struct core_reputation core_struck(const struct core *c, const struct core_membe
 
 void core_take_reputation(struct core_member *m, const struct core_reputation *r) {
 	const struct core_reputation *before = &m->reputation;
-	if (r->struck_round != before->struck_round || r->strikes > before->strikes)
+	if (r->struck_round != before->struck_round || r->strikes > before->strikes) {
 		m->strike_due = CORE_STRIKE_NONE;
+		m->reason_before = before->strikes > 0 ? before->reason : CORE_STRIKE_NONE;
+	} else if (r->strikes < before->strikes) {
+		m->reason_before = CORE_STRIKE_NONE;
+	}
 	m->lift_due &= r->strikes >= before->strikes;
 	m->uphold_due &= !r->appealed;
 	m->reputation = *r;

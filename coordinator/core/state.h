@@ -60,7 +60,10 @@ struct core_member {
 	int64_t moved_until_us; /* time up to which its address changes are paid for (core_moves_at) */
 	bool want_banned;
 	uint8_t strike_due; /* enum core_strike_reason */
-	uint8_t evaded;     /* audits in a row that its auditors could not make, at most CORE_EVADED_MAX (evasion.c) */
+	/* Of the strike before the last one, which may be lifted; 0: there is none, or it is not known, as
+	 * after AWAY. Follows from the records. */
+	uint8_t reason_before;
+	uint8_t evaded; /* audits in a row that its auditors could not make, at most CORE_EVADED_MAX (evasion.c) */
 	/* The end of an appeal: the strike for `lift_round` is taken back, or stays. */
 	bool lift_due, uphold_due;
 	uint64_t lift_round;

@@ -33,7 +33,6 @@ static const struct layout fields[] = {
 	LAYOUT_FIELD(PLAIN, struct core_record, reputation.rounds),
 	LAYOUT_FIELD(PLAIN, struct core_record, reputation.strikes),
 	LAYOUT_FIELD(PLAIN, struct core_record, reputation.reason),
-	LAYOUT_FIELD(PLAIN, struct core_record, reputation.reason_before),
 	LAYOUT_FIELD(BOOL, struct core_record, reputation.appealed),
 	LAYOUT_FIELD(PLAIN, struct core_record, reputation.struck_round),
 	LAYOUT_FIELD(PLAIN, struct core_record, reputation.quarantined_until),

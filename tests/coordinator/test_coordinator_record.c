@@ -32,7 +32,6 @@ static struct core_record full_record(uint16_t n_members) {
 	rec.reputation = (struct core_reputation){.rounds = 7,
 											  .strikes = 2,
 											  .reason = 1,
-											  .reason_before = 3,
 											  .appealed = true,
 											  .struck_round = 8,
 											  .quarantined_until = 9,
@@ -74,7 +73,6 @@ static void test_round_trip(void **state) {
 					in.reputation.reason == out.reputation.reason);
 		assert_true(in.reputation.struck_round == out.reputation.struck_round &&
 					in.reputation.quarantined_until == out.reputation.quarantined_until);
-		assert_int_equal(in.reputation.reason_before, out.reputation.reason_before);
 		assert_true(in.reputation.appealed == out.reputation.appealed &&
 					in.reputation.until_before == out.reputation.until_before);
 		assert_int_equal(in.n_blamed, out.n_blamed);
