@@ -9,8 +9,8 @@
 enum { RUN_AUDITS_LEAST = 3 };
 
 /* Checks a run that has not begun: RV_E_INVALID if nobody would ever audit what its configuration
- * says is audited, or rounds are allowed that are too small for it. `publishes`: the run's text will
- * be published, and data-hash is set then. */
+ * says is audited, or rounds are allowed that are too small for it. `publishes`: the run's text
+ * will be published, and data-hash is set then. */
 enum rv_err run_audits_check(const struct run_config *c, bool publishes, struct rv_errtext *et);
 
 /* Returns true if a round with so many participants is audited by nobody, in a run with audits.

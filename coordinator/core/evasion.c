@@ -5,11 +5,11 @@
  * forgotten them, it may lie. It counts if a round that opened after the auditor was asked was
  * committed with both, in one row, and nobody reports that these two are apart: then links of the
  * auditor to the others worked, the author's too, and theirs to each other. It goes on trying
- * whenever there is a link. CUT says that links to the author came up, and ended one after the other
- * once it was asked: this counts also where the two are reported as apart, as those are that end
- * their links. An audit is *evaded* if at the end of its window three such auditors, or all of a
- * roster with fewer, say UNREACHED, CUT or WITHHELD, and nobody got the contribution. The first audit
- * in a row that is evaded names the author, each further one strikes it: quarantine for
+ * whenever there is a link. CUT says that links to the author came up, and ended one after the
+ * other once it was asked: this counts also where the two are reported as apart, as a member is
+ * that ends its links. An audit is *evaded* if at the end of its window three such auditors, or all
+ * of a roster with fewer, say UNREACHED, CUT or WITHHELD, and nobody got the contribution. The
+ * first audit in a row that is evaded names the author, each further one strikes it: quarantine for
  * 8, 32, 128 rounds, then a ban (reputation.c). An audit that ends with a measurement begins a new
  * row.
  *
@@ -24,8 +24,8 @@ static bool has_member(const struct core_roster *r, uint32_t member) {
 	return found;
 }
 
-/* Notes whether the committed roster, which has the author, has the auditor too, and whether the two
- * reach each other, as far as they and the attempts say. */
+/* Notes whether the committed roster, which has the author, has the auditor too, and whether the
+ * two reach each other, as far as they and the attempts say. */
 static void note_met(const struct core *c, uint32_t author, struct core_scorer *by) {
 	const int a = core_find(c, author), b = core_find(c, by->member);
 	if (c->round <= by->asked_round || a < 0 || b < 0 || !has_member(&c->roster, by->member))

@@ -60,8 +60,8 @@ struct core_member {
 	int64_t moved_until_us; /* time up to which its address changes are paid for (core_moves_at) */
 	bool want_banned;
 	uint8_t strike_due; /* enum core_strike_reason */
-	/* Of the strike before the last one, which may be lifted; 0: there is none, or it is not known, as
-	 * after AWAY. Follows from the records. */
+	/* Reason of the strike before the last one, which may be lifted; 0: there is none, or it is not
+	 * known, as after AWAY. Follows from the records. */
 	uint8_t reason_before;
 	uint8_t evaded; /* audits in a row that its auditors could not make, at most CORE_EVADED_MAX (evasion.c) */
 	/* The end of an appeal: the strike for `lift_round` is taken back, or stays. */
@@ -309,7 +309,8 @@ enum { CORE_SCORES = 64, CORE_SCORE_SEQUENCES = 64 /* that are scored, at most *
 enum { CORE_EVADED_MAX = 2, CORE_ENOUGH_AWAY = 3 /* auditors kept away, of which nobody got it */ };
 struct core_scorer {
 	uint32_t member;
-	/* A round after asked_round was committed with it and the author; and nobody reported them as apart. */
+	/* A round after asked_round was committed with it and the author; and nobody reported the two
+	 * as apart. */
 	bool together, met;
 	uint64_t asked_round;     /* that was open when it was asked */
 	struct score_result said; /* verdict 0: nothing yet */

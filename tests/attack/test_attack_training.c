@@ -114,8 +114,8 @@ static void an_honest_member_appeals_and_is_cleared(void **state) {
 	json_decref(e2e_wait_event(&e.workers[member], "quarantine", NULL, 0, NULL));
 }
 
-/* It sends zeros, and ends its link with whoever asks for them; rounds go on with it. Each is as long
- * as it naps, so that auditors have the time that they need within the window. */
+/* It sends zeros, and ends its link with each that asks for them; rounds go on with it. Each is as
+ * long as it naps, so that auditors have the time that they need within the window. */
 static void one_that_cuts_its_links_to_auditors_is_struck(void **state) {
 	static struct e2e e;
 	*state = &e;

@@ -7,7 +7,8 @@
  * rider* contributes nothing (around 0, in every round or in every second one), a *poisoner* harm
  * (-0.6), and both can measure nobody. A *lying auditor* finds every honest contribution worthless,
  * or says that it got none, or that it did not reach the author. A *cutter* contributes nothing,
- * and keeps all its auditors away: they have no link to it, or one that it ends. Two liars together can strike an honest member: that appeals.
+ * and keeps all its auditors away: they have no link to it, or one that it ends. Two liars together
+ * can strike an honest member: that appeals.
  *
  * - An auditor scores nobody's own contribution, of no round that is open.
  * - Only a free rider, a poisoner or a cutter is ever struck, and for a round in which it was one;

@@ -544,8 +544,8 @@ static void make_ready(struct lane *l, int64_t now_us) {
 			l->pieces[i].ready_us = INT64_MIN;
 }
 
-/* Returns true if the order has no result, or no better one than that its author was away, and it is
- * linked now. */
+/* Returns true if the order has no result, or no better one than that its author was away, and it
+ * is linked now. */
 static bool is_wanted(const struct auditor *a, int64_t now_us, const struct order *o) {
 	return !o->done ||
 		   (o->scores && is_away(&o->scored) && now_us >= o->again_us && a->ops.linked(a->ops.ctx, o->score.member));

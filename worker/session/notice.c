@@ -64,7 +64,7 @@ static const char *struck(uint8_t reason) {
 	}
 }
 
-/* Returns true for a strike about which two others may think better, and have not been asked yet. */
+/* Returns true for a strike about which two others may think better, and have not been asked. */
 static bool may_be_lifted(const struct notice *n) {
 	return n->kind == NOTICE_STRUCK && !n->final &&
 		   (n->reason == NOTICE_STRUCK_WITHHELD || n->reason == NOTICE_STRUCK_TRAINING);
