@@ -43,31 +43,35 @@ static int wait_for(natpmp_t *n, natpmpresp_t *answer) {
 	return result;
 }
 
-static enum rv_err ask(natpmp_t *n, struct portmap_lease *l, struct rv_errtext *et) {
-	natpmpresp_t answer;
-	if (sendpublicaddressrequest(n) < 0)
-		return fail(NATPMP_ERR_SENDERR, et);
-	int result = wait_for(n, &answer);
-	if (result != 0)
-		return fail(result, et);
-	l->address = answer.pnu.publicaddress.addr;
-	if (sendnewportmappingrequest(n, NATPMP_PROTOCOL_TCP, l->inside, l->outside, l->seconds) < 0)
-		return fail(NATPMP_ERR_SENDERR, et);
-	result = wait_for(n, &answer);
-	if (result != 0)
-		return fail(result, et);
-	l->outside = answer.pnu.newportmapping.mappedpublicport;
-	l->seconds = answer.pnu.newportmapping.lifetime;
-	return RV_OK;
-}
-
-static enum rv_err map(struct portmap_lease *l, struct rv_errtext *et) {
+/* Asks by a socket of its own: where the router was slow and a question was sent again, its second
+ * answer must not be taken for that to the next question. */
+static enum rv_err ask(int (*send)(natpmp_t *, const struct portmap_lease *), const struct portmap_lease *l,
+					   natpmpresp_t *answer, struct rv_errtext *et) {
 	natpmp_t n;
 	if (initnatpmp(&n, 0, 0) != 0)
 		return rv_fail(et, RV_E_NOTFOUND, "no default gateway: this machine has no router to ask");
-	enum rv_err e = ask(&n, l, et);
+	const int result = send(&n, l) < 0 ? NATPMP_ERR_SENDERR : wait_for(&n, answer);
 	closenatpmp(&n);
-	return e;
+	return result == 0 ? RV_OK : fail(result, et);
+}
+
+static int send_address_request(natpmp_t *n, const struct portmap_lease *l) {
+	(void)l;
+	return sendpublicaddressrequest(n);
+}
+
+static int send_mapping_request(natpmp_t *n, const struct portmap_lease *l) {
+	return sendnewportmappingrequest(n, NATPMP_PROTOCOL_TCP, l->inside, l->outside, l->seconds);
+}
+
+static enum rv_err map(struct portmap_lease *l, struct rv_errtext *et) {
+	natpmpresp_t answer;
+	RV_TRY(ask(send_address_request, l, &answer, et));
+	l->address = answer.pnu.publicaddress.addr;
+	RV_TRY(ask(send_mapping_request, l, &answer, et));
+	l->outside = answer.pnu.newportmapping.mappedpublicport;
+	l->seconds = answer.pnu.newportmapping.lifetime;
+	return RV_OK;
 }
 
 static void unmap(const struct portmap_lease *l) {

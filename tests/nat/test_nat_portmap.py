@@ -12,10 +12,25 @@ import private
 private.enter(("unshare", "ip", "nft", "conntrack", "miniupnpd"))
 
 from homes import Homes  # noqa: E402 (after the program has been started again)
+from kinds import LAN  # noqa: E402
 from probe import Service, fresh_port, open_socket, try_connect  # noqa: E402
 
 BIN_DIR = sys.argv.pop(1)
 TRIES = 5
+# A NAT-PMP router that answers the question about its address twice: as one does that was so slow that it was asked again.
+TWICE = """
+import socket, struct, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], 5351))
+print("listens", flush=True)
+while True:
+    question, where = s.recvfrom(64)
+    if question[1] == 0:
+        for _ in range(2):
+            s.sendto(struct.pack("!BBHI4s", 0, 128, 0, 1, socket.inet_aton("11.86.0.4")), where)
+    else:
+        s.sendto(struct.pack("!BBHIHHI", 0, 128 + question[1], 0, 1, *struct.unpack("!HHI", question[4:])), where)
+"""
 
 
 class PortMap(unittest.TestCase):
@@ -63,6 +78,18 @@ class PortMap(unittest.TestCase):
                 self.assertEqual(self.dialed(homes, "h1a", port, port), "open")
                 self.end(child)
                 self.assertEqual(self.dialed(homes, "h1a", port, port), "silence")
+
+    def test_an_answer_that_comes_twice_is_none_to_the_next_question(self):
+        homes = self.open_homes("masquerade")
+        router = homes.start([sys.executable, "-c", TWICE, f"{LAN}.1"], homes.homes[0].router, stdout=subprocess.PIPE, text=True)
+        router.stdout.readline()
+        port = fresh_port()
+        child, said = self.map(homes, "h1a", "NAT-PMP", port)
+        self.assertEqual(said[:3], ["NAT-PMP", "11.86.0.4", str(port)])
+        self.end(child)
+        router.kill()
+        router.wait()
+        router.stdout.close()
 
     def test_two_workers_of_a_house_get_two_ports(self):
         homes = self.open_homes("upnp*2")
