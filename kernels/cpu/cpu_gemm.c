@@ -24,6 +24,8 @@ enum {
 	OWN_ROWS = 1024,          /* of C, at least, for our own product where there is oneDNN */
 	DONE_FLOATS = 32768,      /* of C, of one task that finishes it */
 	SPILL = 16,               /* see pack_a */
+	AHEAD_A = 16,             /* rows to prefetch: parts of far longer ones (logits) throw each other out, */
+	AHEAD_B = 64,             /* parts of rows of weights do not */
 	THREADS_MAX = 256
 };
 
@@ -68,7 +70,7 @@ static void pack_b_task(void *ctx, int task, int thread) {
 	for (int k = 0; k < s->k; k += s->k_block) {
 		int length = min_int(s->k_block, s->k - k);
 		ptrdiff_t row = g->tb ? s->j0 + j : s->k0 + k, col = g->tb ? s->k0 + k : s->j0 + j;
-		struct pack_source src = {.p = g->b + row * g->ldb + col, .ld = g->ldb, .k_major = !g->tb};
+		struct pack_source src = {.p = g->b + row * g->ldb + col, .ld = g->ldb, .k_major = !g->tb, .ahead = AHEAD_B};
 		s->kernels->pack_b(s->packed_b + words(s, k) * s->padded_cols + j * words(s, length), &src, cols, length);
 	}
 }
@@ -77,7 +79,7 @@ static void pack_rows(const struct blocking *s, float *packed, int i, int rows) 
 	const struct gemm *g = s->g;
 	for (int k = 0; k < s->k; k += s->k_block) {
 		ptrdiff_t row = g->ta ? s->k0 + k : i, col = g->ta ? i : s->k0 + k;
-		struct pack_source src = {.p = g->a + row * g->lda + col, .ld = g->lda, .k_major = g->ta};
+		struct pack_source src = {.p = g->a + row * g->lda + col, .ld = g->lda, .k_major = g->ta, .ahead = AHEAD_A};
 		s->kernels->pack_a(packed + words(s, k) * s->block_rows, &src, rows, min_int(s->k_block, s->k - k));
 	}
 }

@@ -84,7 +84,7 @@ static void pack_columns(float *dst, const float *src, ptrdiff_t ld, int tokens,
 /* Packs columns that are the head's elements; k runs over `tokens`, of which [from, from + n) are
  * packed; from is whole words. */
 static void pack_tokens(float *dst, int tokens, const float *src, ptrdiff_t ld, int from, int n, int hd) {
-	const struct pack_source s = {.p = src + from * ld, .ld = ld, .k_major = true};
+	const struct pack_source s = {.p = src + from * ld, .ld = ld, .k_major = true, .ahead = TOKENS_AHEAD};
 	pack_k_major(dst + from / K_PER_WORD * TILE_COLS, TILE_COLS, token_panel(tokens), &s, hd, n);
 }
 

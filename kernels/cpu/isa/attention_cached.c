@@ -123,7 +123,7 @@ static void add_values(const struct cached_work *w, const struct attention_queri
 		product(t, m, w->hp, KEYS, 1, TILE_COLS);
 		return;
 	}
-	const struct pack_source values = {.p = t.b, .ld = a->ld, .k_major = true};
+	const struct pack_source values = {.p = t.b, .ld = a->ld, .k_major = true, .ahead = TOKENS_AHEAD};
 	size_t panel = (size_t)n * TILE_COLS;
 	pack_k_major(w->panels, TILE_COLS, panel, &values, a->head_dim, n);
 	t.b = w->panels;

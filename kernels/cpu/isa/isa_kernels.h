@@ -96,6 +96,7 @@ struct pack_source {
 	const float *p;
 	ptrdiff_t ld;
 	bool k_major;
+	int ahead; /* k_major: how many rows ahead to prefetch, which the processor does not do by itself there */
 };
 
 /* C (m, n) = or += the product of packed panels; k_words: the length of a panel. */

@@ -12,8 +12,7 @@
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/transpose.h"
 
-/* Rows of a strided source to prefetch: the processor's own prefetching does not follow them. */
-enum { PREFETCH_ROWS = 16 };
+enum { TOKENS_AHEAD = 16 }; /* rows of tokens to prefetch: pack_source.ahead */
 
 RV_ALWAYS_INLINE int min_int(int a, int b) {
 	return a < b ? a : b;
@@ -52,7 +51,7 @@ RV_ALWAYS_INLINE void pack_k_major(float *dst, int width, size_t panel, const st
 			for (int lane = 0; lane < width; lane += VL) {
 				const float *at = src + r + lane;
 				for (int j = 0; j < K_PER_WORD; j++)
-					__builtin_prefetch(at + (PREFETCH_ROWS + j) * s->ld);
+					__builtin_prefetch(at + (s->ahead + j) * s->ld, 0, 2);
 				int left = rows - r - lane;
 				vf v = left > 0 ? words_along_row(at, s->ld, left, k - i * K_PER_WORD) : vset1(0);
 				vstore_n(word + lane, v, i + 1 < words ? VL : width - lane);
@@ -78,11 +77,12 @@ RV_ALWAYS_INLINE void pack_block(float *dst, int width, const float *src, ptrdif
 		vstore(dst + i * width, w[i]);
 }
 
+/* Packs VL rows at a time: the processor's own prefetching follows so many, and not twice as many. */
 RV_ALWAYS_INLINE void pack_row_major(float *dst, int width, const struct pack_source *s, int rows, int k) {
 	int words = words_of(k);
 	for (int r = 0; r < rows; r += width)
-		for (int i = 0; i < words; i += VL)
-			for (int lane = 0; lane < width; lane += VL)
+		for (int lane = 0; lane < width; lane += VL)
+			for (int i = 0; i < words; i += VL)
 				pack_block(dst + (size_t)r * words + i * width + lane, width,
 						   s->p + (r + lane) * s->ld + i * K_PER_WORD, s->ld, min_int(rows - r, width) - lane,
 						   k - i * K_PER_WORD);

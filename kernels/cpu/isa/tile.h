@@ -44,6 +44,8 @@ struct tile_args {
 	bool add; /* C += A B, else C = A B */
 };
 
+/* Asks for C's lines before its loop, as they are further away than A and B, also where it only writes
+ * them. */
 RV_ALWAYS_INLINE void tile_fixed(int mr, int nv, ptrdiff_t a_i, ptrdiff_t a_k, const struct tile_args *t) {
 	vf acc[TILE_ROWS][TILE_VECTORS];
 	const float *a = t->a, *b = t->b;
@@ -52,12 +54,11 @@ RV_ALWAYS_INLINE void tile_fixed(int mr, int nv, ptrdiff_t a_i, ptrdiff_t a_k, c
 #pragma GCC unroll 2
 		for (int j = 0; j < nv; j++)
 			acc[i][j] = vset1(0);
-	if (t->add) /* C is further away than A and B: fetch it for the loop's end */
 #pragma GCC unroll 14
-		for (int i = 0; i < mr; i++)
+	for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
-			for (int j = 0; j < nv; j++)
-				__builtin_prefetch(t->c + i * t->c_i + j * VL, 1);
+		for (int j = 0; j < nv; j++)
+			__builtin_prefetch(t->c + i * t->c_i + j * VL, 1);
 	for (int k = 0; k < t->k; k++, a += a_k, b += t->b_k) {
 		vf b0 = vload(b), b1 = nv > 1 ? vload(b + VL) : b0;
 #pragma GCC unroll 14
