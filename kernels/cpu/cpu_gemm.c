@@ -4,8 +4,10 @@
  * in the shared cache. Then a task is ROW_PANELS panels of A by some columns: small, and handed out
  * one after the other, so that a core that is slow or busy with something else costs little. Tasks
  * of the same rows follow each other, and a thread packs those rows only if they are not the ones
- * it packed last. The order of summation of an element of C depends on k alone, so neither tasks
- * nor threads change its bits. */
+ * it packed last. Where C has few rows, packing B is much of the work: then all of A is packed
+ * first, and a task is a slice of B, packed into the thread's own cache and multiplied there, while
+ * the source of its next slice is prefetched. The order of summation of an element of C depends on
+ * k alone, so neither tasks nor threads change its bits. */
 #include "kernels/cpu/cpu.h"
 
 #include "base/assert.h"
@@ -19,9 +21,14 @@ enum {
 	TASK_COLS = 256,          /* parts of B are multiples of it */
 	A_SHARED_BYTES = 8 << 20, /* of packed A, where it is read against its rows and best read once */
 	SHARED_PANELS = 5,        /* of one block of it */
-	PACK_COLS = 64,           /* of one packing task */
+	PACK_COLS = 64,           /* of one packing task, and of a slice */
+	FEW_ROWS = 512,           /* of C, at most, and */
+	FEW_BYTES = 2 << 20,      /* of packed A, at most, where B is dealt out in slices; */
+	SLICES_PER_THREAD = 4,    /* at least */
+	LINE_FLOATS = 16,         /* of a cache line */
 	TASKS_PER_THREAD = 16,    /* wanted, so that the last ones to finish are short */
-	OWN_ROWS = 1024,          /* of C, at least, for our own product where there is oneDNN */
+	OWN_ROWS = 1024,          /* of C, at least, for our own product where there is oneDNN, */
+	SLICED_ROWS = 128,        /* or so many in slices */
 	DONE_FLOATS = 32768,      /* of C, of one task that finishes it */
 	SPILL = 16,               /* see pack_a */
 	AHEAD_A = 16,             /* rows to prefetch: parts of far longer ones (logits) throw each other out, */
@@ -34,8 +41,10 @@ struct blocking {
 	const struct isa_kernels *isa;
 	const struct gemm_kernels *kernels;
 	float *packed_a, *packed_b;
-	bool shared_a;                /* all blocks of A are packed first, else each thread packs the one it works on */
-	size_t a_size;                /* floats of packed A of one block */
+	bool shared_a;     /* all blocks of A are packed first, else each thread packs the one it works on */
+	size_t a_size;     /* floats of packed A of one block */
+	size_t slice_size; /* floats of a pass of a slice of packed B: one for each thread */
+	int threads;
 	int row_panels, row_blocks;   /* panels of A, and in how many blocks they are dealt out */
 	int block_rows;               /* of the largest block: packed passes are so many rows apart */
 	int task_cols, col_groups;    /* columns of one task, and how many such groups in this part */
@@ -61,16 +70,19 @@ static size_t words(const struct blocking *s, int k) {
 	return (size_t)ceil_div(k, s->kernels->k_per_word);
 }
 
+static struct pack_source source_of_b(const struct gemm *g, int j, int k) {
+	ptrdiff_t row = g->tb ? j : k, col = g->tb ? k : j;
+	return (struct pack_source){.p = g->b + row * g->ldb + col, .ld = g->ldb, .k_major = !g->tb, .ahead = AHEAD_B};
+}
+
 /* Packs operands as (passes, panels, words of the pass, panel width). */
 static void pack_b_task(void *ctx, int task, int thread) {
 	(void)thread;
 	const struct blocking *s = ctx;
-	const struct gemm *g = s->g;
 	int j = task * PACK_COLS, cols = min_int(PACK_COLS, s->cols - j);
 	for (int k = 0; k < s->k; k += s->k_block) {
 		int length = min_int(s->k_block, s->k - k);
-		ptrdiff_t row = g->tb ? s->j0 + j : s->k0 + k, col = g->tb ? s->k0 + k : s->j0 + j;
-		struct pack_source src = {.p = g->b + row * g->ldb + col, .ld = g->ldb, .k_major = !g->tb, .ahead = AHEAD_B};
+		struct pack_source src = source_of_b(s->g, s->j0 + j, s->k0 + k);
 		s->kernels->pack_b(s->packed_b + words(s, k) * s->padded_cols + j * words(s, length), &src, cols, length);
 	}
 }
@@ -168,11 +180,83 @@ static void multiply_part(struct cpu_backend *be, struct blocking *s) {
 	cpu_parallel(be, s->row_blocks * s->col_groups, multiply_task, s);
 }
 
+/* ---- few rows: slices of B ---- */
+
+/* Returns what to prefetch, in the pass from k on, of the slice that this thread multiplies after
+ * the one at column j; nothing where that slice is not one stretch of memory. */
+static struct tiles_ahead next_slice(const struct blocking *s, int j, int k, int length) {
+	const struct gemm *g = s->g;
+	const int next = j + s->threads * PACK_COLS, lines = PACK_COLS / LINE_FLOATS, per_word = s->kernels->k_per_word;
+	if (next + PACK_COLS > g->n || (g->tb && g->ldb != g->k))
+		return (struct tiles_ahead){.p = NULL};
+	if (g->tb)
+		return (struct tiles_ahead){.p = source_of_b(g, next, 0).p + (ptrdiff_t)k * PACK_COLS,
+									.word = LINE_FLOATS * per_word,
+									.element = LINE_FLOATS,
+									.tile = (ptrdiff_t)LINE_FLOATS * length,
+									.tiles = lines};
+	return (struct tiles_ahead){.p = source_of_b(g, next, k).p,
+								.word = (ptrdiff_t)per_word * g->ldb,
+								.element = g->ldb,
+								.tile = LINE_FLOATS,
+								.tiles = lines};
+}
+
+static void multiply_slice(void *ctx, int task, int thread) {
+	const struct blocking *s = ctx;
+	const struct gemm *g = s->g;
+	const int j = task * PACK_COLS, cols = min_int(PACK_COLS, g->n - j);
+	float *packed = s->packed_b + (size_t)thread * s->slice_size;
+	for (int k = 0; k < g->k; k += s->k_block) {
+		const int length = min_int(s->k_block, g->k - k);
+		const struct pack_source src = source_of_b(g, j, k);
+		s->kernels->pack_b(packed, &src, cols, length);
+		struct packed_product p = {.b = packed, .ldc = g->ldc, .n = cols, .k_words = (int)words(s, length)};
+		p.add = g->add || k > 0;
+		p.ahead = next_slice(s, j, k, length);
+		for (int block = 0; block < s->row_blocks; block++, p.ahead.p = NULL) {
+			const int i = first_row(s, block);
+			p.m = min_int(first_row(s, block + 1), g->m) - i;
+			p.a = s->packed_a + (size_t)block * s->a_size + words(s, k) * s->block_rows;
+			p.c = g->c + (ptrdiff_t)i * g->ldc + j;
+			s->kernels->multiply(&p);
+		}
+	}
+	if (g->done)
+		g->done(g->ctx, 0, g->m, j, cols);
+}
+
+/* Returns true if C has so few rows that slices pay, and columns enough for all threads. */
+static bool has_few_rows(const struct gemm *g, int k_per_word, int threads) {
+	const size_t a_words = (size_t)g->m * (size_t)ceil_div(g->k, k_per_word);
+	return !g->ta && g->m <= FEW_ROWS && a_words * sizeof(float) <= FEW_BYTES &&
+		   g->n >= threads * SLICES_PER_THREAD * PACK_COLS;
+}
+
+static void multiply_slices(struct cpu_backend *be, struct blocking *s) {
+	s->cols = s->g->n;
+	s->k = s->g->k;
+	s->shared_a = true;
+	cut_tasks(s, s->threads);
+	s->a_size = (size_t)s->block_rows * words(s, s->k) + SPILL;
+	s->packed_a = cpu_workspace(be, WORKSPACE_GEMM_A, s->a_size * (size_t)s->row_blocks);
+	s->slice_size = PACK_COLS * words(s, s->k_block);
+	s->packed_b = cpu_workspace(be, WORKSPACE_GEMM_B, s->slice_size * (size_t)s->threads);
+	cpu_parallel(be, s->row_blocks, pack_a_task, s);
+	cpu_parallel(be, ceil_div(s->g->n, PACK_COLS), multiply_slice, s);
+}
+
+/* ---- the choice ---- */
+
 void cpu_gemm_own(struct cpu_backend *be, const struct gemm *g) {
 	RV_ASSERT(be->base.threads <= THREADS_MAX);
-	struct blocking s = {.g = g, .isa = be->isa, .kernels = be->gemm};
+	struct blocking s = {.g = g, .isa = be->isa, .kernels = be->gemm, .threads = be->base.threads};
 	int per_word = s.kernels->k_per_word, k_part = min_int(g->k, K_PART * per_word);
 	s.k_block = round_up(ceil_div(k_part, ceil_div(k_part, K_BLOCK * per_word)), per_word);
+	if (has_few_rows(g, s.kernels->k_per_word, s.threads)) {
+		multiply_slices(be, &s);
+		return;
+	}
 	int part_words = (int)words(&s, k_part);
 	int part_cols = B_PART_BYTES / (int)sizeof(float) / part_words / TASK_COLS * TASK_COLS;
 	part_cols = min_int(part_cols, round_up(g->n, s.kernels->cols));
@@ -208,10 +292,15 @@ static void done_task(void *ctx, int task, int thread) {
 /* Returns true if oneDNN is faster. Measured on one Zen 5 core, peak 250 GFLOP/s: oneDNN 230 to
  * 249, ours 230 to 250 along tall operands, 205 to 235 elsewhere. So ours is used where something
  * follows that finds C in cache, and where there are enough rows to pay for packing B; not for
- * instruction sets on which it was not measured. */
+ * instruction sets on which it was not measured. Of 256 rows, on one Zen 4 core, peak 118: oneDNN
+ * 95 to 106 against rows of B, ours in slices 104 to 111; otherwise oneDNN 106 to 112, ours 103 to
+ * 109. */
 static bool onednn_is_faster(const struct cpu_backend *be, const struct gemm *g) {
 #if defined(__x86_64__)
-	return be->onednn && (be->isa != &isa_kernels_avx512 || !g->done || g->m < OWN_ROWS);
+	if (!be->onednn || be->isa != &isa_kernels_avx512)
+		return be->onednn;
+	const bool slices = g->tb && g->m >= SLICED_ROWS && has_few_rows(g, be->gemm->k_per_word, be->base.threads);
+	return !slices && (!g->done || g->m < OWN_ROWS);
 #else
 	(void)g;
 	return be->onednn;

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 /* Around every border of the products: tiles of 14, 6 and 4 rows, panels of 32, 16 and 8 columns,
- * blocks of 140 rows,
- * 512 and 1024 of k, 64 and 256 columns. */
+ * blocks of 140 rows, 512 and 1024 of k, 64 and 256 columns; slices of 64 columns where rows are
+ * few, of one pass and of several. */
 static const struct linear_shape shapes[] = {{1, 1, 1},      {3, 7, 17},      {17, 33, 3},    {33, 127, 129},
 											 {127, 16, 64},  {150, 513, 70},  {5, 1030, 9},   {300, 31, 15},
-											 {1100, 20, 34}, {15, 1100, 300}, {3, 2100, 17},  {2, 8, 3100},
+											 {1100, 20, 34}, {15, 1100, 530}, {3, 2100, 17},  {2, 8, 3100},
 											 {64, 128, 512}, {7, 1023, 17},   {1023, 33, 127}};
 
 struct linear_arrays {

@@ -39,6 +39,7 @@ static void edge_tile(const struct packed_product *p, struct tile_args t, int ro
 }
 
 static void multiply(const struct packed_product *p) {
+	int count = 0;
 	for (int j = 0; j < p->n; j += TILE_COLS)
 		for (int i = 0; i < p->m; i += TILE_ROWS) {
 			int rows = min_int(TILE_ROWS, p->m - i), cols = min_int(TILE_COLS, p->n - j);
@@ -49,6 +50,11 @@ static void multiply(const struct packed_product *p) {
 								  .c_i = p->ldc,
 								  .k = p->k_words,
 								  .add = p->add};
+			if (p->ahead.p && count < p->ahead.tiles) {
+				t.ahead = p->ahead.p + count++ * p->ahead.tile;
+				t.ahead_word = p->ahead.word;
+				t.ahead_element = p->ahead.element;
+			}
 			if (cols == TILE_COLS)
 				tile(rows, TILE_VECTORS, 1, TILE_ROWS, &t);
 			else

@@ -99,6 +99,15 @@ struct pack_source {
 	int ahead; /* k_major: how many rows ahead to prefetch, which the processor does not do by itself there */
 };
 
+/* Memory that will be packed next, to prefetch while tiles are multiplied: the first of `tiles`
+ * tiles asks, at word w of its k, for the lines at p + w * word + e * element, e below k_per_word,
+ * and each one after it for those `tile` floats further on. */
+struct tiles_ahead {
+	const float *p; /* NULL: nothing */
+	ptrdiff_t word, element, tile;
+	int tiles;
+};
+
 /* C (m, n) = or += the product of packed panels; k_words: the length of a panel. */
 struct packed_product {
 	const float *a, *b;
@@ -106,6 +115,7 @@ struct packed_product {
 	ptrdiff_t ldc;
 	int m, n, k_words;
 	bool add;
+	struct tiles_ahead ahead;
 };
 
 /* A kind of packed product. Panels are `rows` rows of A, `cols` columns of B, word after word of k;

@@ -77,7 +77,8 @@ RV_ALWAYS_INLINE void pack_block(float *dst, int width, const float *src, ptrdif
 		vstore(dst + i * width, w[i]);
 }
 
-/* Packs VL rows at a time: the processor's own prefetching follows so many, and not twice as many. */
+/* Packs VL rows at a time: the processor's own prefetching follows so many, and not twice as
+ * many. */
 RV_ALWAYS_INLINE void pack_row_major(float *dst, int width, const struct pack_source *s, int rows, int k) {
 	int words = words_of(k);
 	for (int r = 0; r < rows; r += width)

@@ -41,11 +41,13 @@ struct tile_args {
 	float *c; /* (mr, nv * VL), rows c_i apart */
 	ptrdiff_t c_i;
 	int k;
-	bool add; /* C += A B, else C = A B */
+	bool add;           /* C += A B, else C = A B */
+	const float *ahead; /* to prefetch, see struct tiles_ahead; NULL: nothing */
+	ptrdiff_t ahead_word, ahead_element;
 };
 
-/* Asks for C's lines before its loop, as they are further away than A and B, also where it only writes
- * them. */
+/* Asks for C's lines before its loop, as they are further away than A and B, also where it only
+ * writes them. */
 RV_ALWAYS_INLINE void tile_fixed(int mr, int nv, ptrdiff_t a_i, ptrdiff_t a_k, const struct tile_args *t) {
 	vf acc[TILE_ROWS][TILE_VECTORS];
 	const float *a = t->a, *b = t->b;
@@ -59,7 +61,10 @@ RV_ALWAYS_INLINE void tile_fixed(int mr, int nv, ptrdiff_t a_i, ptrdiff_t a_k, c
 #pragma GCC unroll 2
 		for (int j = 0; j < nv; j++)
 			__builtin_prefetch(t->c + i * t->c_i + j * VL, 1);
-	for (int k = 0; k < t->k; k++, a += a_k, b += t->b_k) {
+	const float *ahead = t->ahead ? t->ahead : t->b;
+	for (int k = 0; k < t->k; k++, a += a_k, b += t->b_k, ahead += t->ahead_word) {
+		for (int e = 0; e < K_PER_WORD; e++)
+			__builtin_prefetch(ahead + e * t->ahead_element, 0, 2);
 		vf b0 = vload(b), b1 = nv > 1 ? vload(b + VL) : b0;
 #pragma GCC unroll 14
 		for (int i = 0; i < mr; i++) {
