@@ -18,12 +18,9 @@ enum { BLOCKS = 8, WORKERS = 5, EVIL = 4 };
 #define RUN MODEL "audit-window = 15\n" E2E_STEADY
 
 static const char run_config[] = RUN "rounds = 11\nouter-momentum = 0.5\n";
-/* Far from its end for all of a test: in a run that stands still nothing can be measured. */
+/* Far from its end for all of a test: in a run that stands still nothing can be measured. Who lies
+ * naps, and rounds last as long: auditors have the time that they need within the window. */
 static const char slow_run_config[] = RUN "rounds = 1000\nouter-lr = 0.05\nouter-momentum = 0\n";
-
-/* Short silence: auditors wait for three times as long. */
-static const char cut_run_config[] = MODEL "rounds = 1000\nouter-lr = 0.05\nouter-momentum = 0\naudit-window = 7\n"
-										   "grace-ms = 600000\nsilence-ms = 2000\n";
 
 static json_t *of_run(struct e2e *e, const char *key) {
 	json_t *status = e2e_status(e), *o = json_incref(json_object_get(status, key));
@@ -78,18 +75,16 @@ static void honest_members_on_other_hardware_are_worth_their_place(void **state)
 static void one_that_sends_zeros_is_found(void **state) {
 	static struct e2e e;
 	*state = &e;
-	e2e_open_published(&e, run_config, BLOCKS, WORKERS);
+	e2e_open_published(&e, slow_run_config, BLOCKS, WORKERS);
 	e2e_gate_at(&e, 1); /* the liar is there from then on */
 	e2e_start_gated_workers(&e, EVIL);
-	e2e_start_worker(&e, EVIL, "rivulet-worker-evil", "RIVULET_EVIL=zero=1");
+	e2e_start_worker(&e, EVIL, "rivulet-worker-evil", "RIVULET_EVIL=zero=1,nap=1");
 	e2e_open_gate(&e);
 	json_t *found = e2e_wait_event(&e.coordinator, "training_worthless", NULL, 0, NULL);
 	print_message("%s\n", e2e_text(found, "text"));
 	assert_non_null(strstr(e2e_text(found, "text"), "member 4: "));
 	json_decref(found);
 	json_decref(e2e_wait_event(&e.workers[EVIL], "quarantine", NULL, 0, NULL));
-	for (int i = 0; i < EVIL; i++)
-		process_assert_exit(&e.workers[i], 0);
 	for (size_t m = 0; m < EVIL; m++)
 		assert_int_equal(strikes_of(&e, m), 0);
 	assert_true(strikes_of(&e, EVIL) > 0);
@@ -105,7 +100,7 @@ static void an_honest_member_appeals_and_is_cleared(void **state) {
 	e2e_open_published(&e, slow_run_config, BLOCKS, ALL);
 	for (int i = 0; i < ALL; i++)
 		e2e_start_worker(&e, i, i < HONEST ? NULL : "rivulet-worker-evil",
-						 i < HONEST ? NULL : "RIVULET_EVIL=false_score=4");
+						 i < HONEST ? NULL : "RIVULET_EVIL=false_score=4,nap=1");
 	json_t *cleared = e2e_wait_event(&e.coordinator, "appeal_cleared", NULL, 0, NULL);
 	print_message("%s\n", e2e_text(cleared, "text"));
 	assert_int_equal(sscanf(e2e_text(cleared, "text"), "member %u", &member), 1);
@@ -114,12 +109,11 @@ static void an_honest_member_appeals_and_is_cleared(void **state) {
 	json_decref(e2e_wait_event(&e.workers[member], "quarantine", NULL, 0, NULL));
 }
 
-/* It sends zeros, and ends its link with each that asks for them; rounds go on with it. Each is as
- * long as it naps, so that auditors have the time that they need within the window. */
+/* It sends zeros, and ends its link with each that asks for them; rounds go on with it. */
 static void one_that_cuts_its_links_to_auditors_is_struck(void **state) {
 	static struct e2e e;
 	*state = &e;
-	e2e_open_published(&e, cut_run_config, BLOCKS, WORKERS);
+	e2e_open_published(&e, slow_run_config, BLOCKS, WORKERS);
 	e2e_gate_at(&e, 1); /* all are there from then on */
 	e2e_start_gated_workers(&e, EVIL);
 	e2e_start_worker(&e, EVIL, "rivulet-worker-evil", "RIVULET_EVIL=cut=1,zero=1,nap=1");
