@@ -8,22 +8,21 @@ static const char WHAT[] = "notice";
 static const struct layout other[] = {{.kind = LAYOUT_PLAIN, .bytes = sizeof(uint32_t)}, LAYOUT_LAST};
 
 static const struct layout fields[] = {
-	LAYOUT_FIELD(PLAIN, struct notice, kind),
-	LAYOUT_FIELD(PLAIN, struct notice, reason),
-	LAYOUT_FIELD(BOOL, struct notice, left_out),
-	LAYOUT_FIELD(PLAIN, struct notice, round),
-	LAYOUT_FIELD(PLAIN, struct notice, until_round),
-	LAYOUT_COUNTED(struct notice, others, n_others, other),
-	LAYOUT_FIELD(PLAIN, struct notice, rate),
-	LAYOUT_FIELD(PLAIN, struct notice, needs_ms),
-	LAYOUT_FIELD(PLAIN, struct notice, deadline_ms),
-	LAYOUT_FIELD(BOOL, struct notice, final),
-	LAYOUT_LAST,
+	LAYOUT_FIELD(PLAIN, struct notice, kind),        LAYOUT_FIELD(PLAIN, struct notice, reason),
+	LAYOUT_FIELD(BOOL, struct notice, left_out),     LAYOUT_FIELD(PLAIN, struct notice, round),
+	LAYOUT_FIELD(PLAIN, struct notice, until_round), LAYOUT_COUNTED(struct notice, others, n_others, other),
+	LAYOUT_FIELD(PLAIN, struct notice, rate),        LAYOUT_FIELD(PLAIN, struct notice, needs_ms),
+	LAYOUT_FIELD(PLAIN, struct notice, deadline_ms), LAYOUT_LAST,
 };
+
+/* Behind them, and only if it is true: so builds without it read all other notices. */
+static const struct layout last_field[] = {LAYOUT_FIELD(BOOL, struct notice, final), LAYOUT_LAST};
 
 void notice_encode(const struct notice *m, struct rv_writer *w) {
 	control_write_head(w, CONTROL_TAG_NOTICE, NOTICE_VERSION);
 	layout_write(fields, m, w);
+	if (m->final)
+		layout_write(last_field, m, w);
 }
 
 static const char *invalid(const struct notice *m) {
@@ -55,6 +54,11 @@ enum rv_err notice_decode(const void *p, size_t n, struct notice *out, struct rv
 	if (version != NOTICE_VERSION)
 		return rv_fail(et, RV_E_PROTOCOL, "%s: version %u, this program knows %d", WHAT, version, (int)NOTICE_VERSION);
 	RV_TRY(layout_read(fields, &r, out, WHAT, et));
+	if (rv_reader_ok(&r) && !rv_reader_done(&r)) {
+		RV_TRY(layout_read(last_field, &r, out, WHAT, et));
+		if (rv_reader_ok(&r) && !out->final)
+			return rv_fail(et, RV_E_INVALID, "%s: a last byte of 0, which is left out", WHAT);
+	}
 	const char *why = invalid(out);
 	if (why != NULL && rv_reader_ok(&r))
 		return rv_fail(et, RV_E_INVALID, "%s: %s", WHAT, why);

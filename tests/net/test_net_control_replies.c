@@ -38,6 +38,24 @@ static void test_notice(void **state) {
 	assert_true(out.until_round == 12 && out.rate == in.rate && out.needs_ms == in.needs_ms && out.deadline_ms == 600);
 }
 
+/* Builds that do not know whether a strike is final read a notice that is not. */
+static void test_only_a_final_notice_says_so(void **state) {
+	(void)state;
+	struct notice in = {.kind = NOTICE_STRUCK, .reason = NOTICE_STRUCK_TRAINING, .until_round = 9}, out;
+	size_t n, longer;
+	assert_int_equal(notice_through_bytes(&in, &out, &n), RV_OK);
+	assert_false(out.final);
+	in.final = true;
+	assert_int_equal(notice_through_bytes(&in, &out, &longer), RV_OK);
+	assert_true(out.final && longer == n + 1);
+	assert_int_equal(notice_decode(buffer, n, &out, NULL), RV_OK);
+	assert_false(out.final);
+	for (int last = 0; last < 256; last++) {
+		buffer[n] = (uint8_t)last;
+		assert_int_equal(notice_decode(buffer, longer, &out, NULL), last == 1 ? RV_OK : RV_E_INVALID);
+	}
+}
+
 /* A worker passes over what a later release says; nothing of it is believed. */
 static void test_notices_that_are_not_known(void **state) {
 	(void)state;
@@ -127,6 +145,7 @@ static void test_peers_of_tickets_ascend(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_notice),
+		cmocka_unit_test(test_only_a_final_notice_says_so),
 		cmocka_unit_test(test_notices_that_are_not_known),
 		cmocka_unit_test(test_pair_request),
 		cmocka_unit_test(test_pair_tickets),

@@ -18,12 +18,12 @@ _Static_assert((int)MERGE_MAX_INPUTS >= (int)NET_MAX_ROW && (int)ROWS_MAX_LENGTH
 _Static_assert((int)ROWS_MAX == (int)NET_MAX_ROWS && (int)ROWS_MAX_ROSTER == (int)NET_MAX_ROSTER, "a roster");
 
 /* How many times as large as this worker's whole contribution something may be that limited
- * contributions give: in a roster of rows with room for others at each step, whose contributions
- * are smaller. */
+ * contributions give. In rows each step has room for one whose contribution is a ten-thousandth of
+ * that of the one before: an honest owner passes on what it has checked by its own. */
 #define MEAN_TIMES        1e4  /* the mean in one row; the sum of a row, by its weight, at its owner */
-#define SUM_TIMES         1e6  /* ... of another row, at the final owner */
-#define COLUMN_MEAN_TIMES 1e8  /* the mean that a final owner gives */
-#define ROW_MEAN_TIMES    1e10 /* ... as it is passed on to the row */
+#define SUM_TIMES         1e8  /* ... of another row, at the final owner */
+#define COLUMN_MEAN_TIMES 1e12 /* the mean that a final owner gives */
+#define ROW_MEAN_TIMES    1e16 /* ... as it is passed on to the row */
 
 /* Address space of which only what is touched is taken. */
 struct lazy_memory {
