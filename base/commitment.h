@@ -15,6 +15,10 @@ struct commitment_root {
 struct commitment {
 	uint8_t n; /* 0: there is no contribution */
 	struct commitment_root roots[COMMITMENT_MAX];
+	/* In a run with audit-repeat: roots over the state of its inner optimizer (train/inner_state.h)
+	 * with which the steps of this contribution ended, and began, if they can be repeated from
+	 * that. Else zero. */
+	struct rv_hash inner_end, inner_begin;
 };
 
 /* Returns the root for a codec, borrowed; NULL: there is none. */

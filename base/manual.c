@@ -107,10 +107,11 @@ static void print_options(const struct rv_option *table, FILE *out) {
 }
 
 static void print_presets(const struct rv_preset *presets, FILE *out) {
-	(void)fputs(".PP\n.I Presets\n.TP\n\\fB\\-\\-preset\\fR \\fINAME\\fR\n"
-				"A named set of options, read before \\fB\\-\\-config\\fR; in its file the line\n"
-				"\\fBpreset = NAME\\fR.\n",
-				out);
+	(void)fputs(
+		".PP\n.I Presets\n.TP\n\\fB\\-\\-preset\\fR \\fINAME\\fR\n"
+		"A named set of options, read before \\fB\\-\\-config\\fR; may be given several times. In its file: lines\n"
+		"\\fBpreset = NAME\\fR.\n",
+		out);
 	for (const struct rv_preset *p = presets; p->name; p++) {
 		(void)fputs(".RS\n.TP\n\\fB", out);
 		print_text(p->name, strlen(p->name), out);

@@ -21,7 +21,8 @@ static const struct unit byte_units[] = {
 	{"T", 0x1p40}, {"TiB", 0x1p40}, {"TB", 1e12}, {NULL, 0},
 };
 static const struct unit time_units[] = {
-	{"", 1}, {"ms", 1}, {"us", 1e-3}, {"s", 1e3}, {"m", 60e3}, {"min", 60e3}, {"h", 3600e3}, {"d", 86400e3}, {NULL, 0},
+	{"", 1},       {"ms", 1},      {"us", 1e-3},       {"s", 1e3},           {"m", 60e3}, {"min", 60e3},
+	{"h", 3600e3}, {"d", 86400e3}, {"w", 7 * 86400e3}, {"y", 365 * 86400e3}, {NULL, 0},
 };
 /* Units of rates, in bytes per second. Bits and bytes differ by eight, so a number without a unit
  * is refused. */
@@ -362,8 +363,8 @@ static const struct kind kinds[] = {
 	[RV_OPT_CHOICE] = {NULL, " NAME", .parse = parse_choice, .print = print_choice},
 	[RV_OPT_BYTES] = {"a size such as 4096, 64KiB or 1.5MB", " SIZE", byte_units, "bytes", parse_integer,
 					  print_integer},
-	[RV_OPT_DURATION_MS] = {"a duration such as 500ms, 20s or 5m (a bare number is milliseconds)", " TIME", time_units,
-							"milliseconds", parse_integer, print_integer},
+	[RV_OPT_DURATION_MS] = {"a duration such as 500ms, 20s, 5m, 2h, 7d, 4w or 1y (a bare number is milliseconds)",
+							" TIME", time_units, "milliseconds", parse_integer, print_integer},
 	[RV_OPT_RATE] = {"a rate in bits or bytes a second such as 20mbit or 2.5MB, or 0 or unlimited for no limit",
 					 " RATE", rate_units, "bytes a second", parse_integer, print_rate},
 	[RV_OPT_LIST] = {"text", " TEXT ...", .parse = parse_list, .print = print_string},

@@ -56,20 +56,20 @@ enum rv_err rv_options_set(const struct rv_option *table, void *opts, const char
  * key twice is refused, but of a LIST. */
 enum rv_err rv_options_parse_text(const struct rv_option *table, void *opts, const char *source, const char *text,
 								  struct rv_errtext *et);
-/* Parses a config file of at most 64 KiB, whose line `preset = NAME` is read before its other lines
- * (presets NULL: there is no such line). RV_E_NOTFOUND, RV_E_RANGE, RV_E_IO, and its text's
- * errors. */
+/* Parses a config file of at most 64 KiB, whose lines `preset = NAME`, up to 4 that set different
+ * options, are read before its other lines (presets NULL: there are no such lines). RV_E_NOTFOUND,
+ * RV_E_RANGE, RV_E_IO, and its text's errors. */
 enum rv_err rv_options_parse_file(const struct rv_option *table, const struct rv_preset *presets, void *opts,
 								  const char *path, struct rv_errtext *et);
 /* Reads the text of a config file of at most 64 KiB, NUL-terminated; the caller frees *text. A byte
  * order mark becomes blanks. RV_E_NOTFOUND, RV_E_RANGE, RV_E_IO; RV_E_INVALID: it holds a NUL. */
 enum rv_err rv_options_read_file(const char *path, char **text, struct rv_errtext *et);
 /* Parses argv[1..]: `--name value`, `--name=value`, `--name` for bools (`--no-name` negates).
- * Wherever they are, `--preset NAME` is read first (presets NULL: there is no such option), then
- * `--config FILE`, whose line `preset = NAME`, wherever it stands, is read before its other lines
- * (RV_E_INVALID if the command line names another preset). Other arguments are collected in `args`
- * (RV_E_INVALID past `args_cap`); `--` ends the options. `--help`, `--version` and `--check` are
- * left to the program: rv_options_wants(). */
+ * Wherever they are, each `--preset NAME` is read first (presets NULL: there is no such option),
+ * then `--config FILE`, whose lines `preset = NAME`, wherever they stand, are read before its other
+ * lines (RV_E_INVALID if a preset named before sets one of their options). Other arguments are
+ * collected in `args` (RV_E_INVALID past `args_cap`); `--` ends the options. `--help`, `--version`
+ * and `--check` are left to the program: rv_options_wants(). */
 enum rv_err rv_options_parse_argv(const struct rv_option *table, const struct rv_preset *presets, void *opts, int argc,
 								  char **argv, const char **args, int args_cap, int *n_args, struct rv_errtext *et);
 /* Returns true if argv holds the flag ("--help") before any `--`. */

@@ -145,30 +145,49 @@ enum rv_err rv_options_parse_text(const struct rv_option *table, void *opts, con
 	return each_line(source, text, take_setting, &s, et);
 }
 
-struct preset_line {
+enum { NAMED_PRESETS_MAX = 4 };
+
+/* The presets that command line and file have named so far. */
+struct named_presets {
+	const struct rv_preset *of[NAMED_PRESETS_MAX];
+	int n;
+};
+
+static enum rv_err name_preset(struct named_presets *named, const struct vocabulary *known, const char *name,
+							   struct rv_errtext *et) {
+	const struct rv_preset *preset;
+	RV_TRY(rv_preset_find(known->presets, name, &preset, et));
+	if (named->n == NAMED_PRESETS_MAX)
+		return rv_fail(et, RV_E_INVALID, "preset %s: at most %d presets may be named", preset->name, NAMED_PRESETS_MAX);
+	named->of[named->n++] = preset;
+	return RV_OK;
+}
+
+struct preset_lines {
 	const struct vocabulary *known;
-	const struct rv_preset *preset; /* NULL: none is named yet */
+	struct named_presets *named;
+	void *opts;
 };
 
 static enum rv_err take_preset(void *ctx, const struct line *line, int line_no, struct rv_errtext *et) {
-	struct preset_line *p = ctx;
+	struct preset_lines *p = ctx;
 	(void)line_no;
 	if (!names_preset(p->known, line))
 		return RV_OK;
-	if (p->preset)
-		return rv_fail(et, RV_E_INVALID, "preset = %.60s: a preset is already set: %s", line->value, p->preset->name);
-	return rv_preset_find(p->known->presets, line->value, &p->preset, et);
+	RV_TRY(name_preset(p->named, p->known, line->value, et));
+	const struct rv_preset *last = p->named->of[p->named->n - 1];
+	for (int i = 0; i < p->named->n - 1; i++)
+		RV_TRY(rv_presets_agree(p->named->of[i], last, et));
+	return rv_options_parse_text(p->known->table, p->opts, last->name, last->text, et);
 }
 
-/* Applies the preset that the text names, then its other lines, wherever that line is. `given`: the
- * preset of the command line, or NULL. */
-static enum rv_err parse_with_preset(const struct vocabulary *known, const struct rv_preset *given, void *opts,
-									 const char *source, const char *text, struct rv_errtext *et) {
-	struct preset_line named = {.known = known, .preset = given};
+/* Applies the presets that the text names, then its other lines, wherever those lines are. `named`:
+ * the presets of the command line. */
+static enum rv_err parse_with_presets(const struct vocabulary *known, struct named_presets *named, void *opts,
+									  const char *source, const char *text, struct rv_errtext *et) {
+	struct preset_lines lines = {known, named, opts};
 	struct settings s = {.known = known, .opts = opts};
-	RV_TRY(each_line(source, text, take_preset, &named, et));
-	if (named.preset && named.preset != given)
-		RV_TRY(rv_options_parse_text(known->table, opts, named.preset->name, named.preset->text, et));
+	RV_TRY(each_line(source, text, take_preset, &lines, et));
 	return each_line(source, text, take_setting, &s, et);
 }
 
@@ -187,11 +206,11 @@ enum rv_err rv_options_read_file(const char *path, char **text, struct rv_errtex
 	return RV_OK;
 }
 
-static enum rv_err parse_file(const struct vocabulary *known, const struct rv_preset *given, void *opts,
-							  const char *path, struct rv_errtext *et) {
+static enum rv_err parse_file(const struct vocabulary *known, struct named_presets *named, void *opts, const char *path,
+							  struct rv_errtext *et) {
 	char *text;
 	RV_TRY(rv_options_read_file(path, &text, et));
-	enum rv_err e = parse_with_preset(known, given, opts, path, text, et);
+	enum rv_err e = parse_with_presets(known, named, opts, path, text, et);
 	free(text);
 	return e;
 }
@@ -199,7 +218,8 @@ static enum rv_err parse_file(const struct vocabulary *known, const struct rv_pr
 enum rv_err rv_options_parse_file(const struct rv_option *table, const struct rv_preset *presets, void *opts,
 								  const char *path, struct rv_errtext *et) {
 	const struct vocabulary known = {table, presets};
-	return parse_file(&known, NULL, opts, path, et);
+	struct named_presets named = {.n = 0};
+	return parse_file(&known, &named, opts, path, et);
 }
 
 bool rv_options_wants(int argc, char **argv, const char *flag) {
@@ -290,9 +310,9 @@ static enum pass pass_of(const struct argument *a) {
 	return a->option == PRESET ? PASS_PRESET : a->option == CONFIG ? PASS_CONFIG : PASS_REST;
 }
 
-/* The results of the passes: positional arguments, and the preset. */
+/* The results of the passes: positional arguments, and presets. */
 struct collected {
-	const struct rv_preset *preset;
+	struct named_presets presets;
 	const char **args;
 	int cap, n;
 };
@@ -313,10 +333,11 @@ static enum rv_err apply_argument(const struct vocabulary *known, void *opts, en
 	if (pass_of(a) != pass)
 		return RV_OK;
 	if (pass == PASS_CONFIG)
-		return parse_file(known, read->preset, opts, a->value, et);
+		return parse_file(known, &read->presets, opts, a->value, et);
 	if (pass == PASS_PRESET) {
-		RV_TRY(rv_preset_find(known->presets, a->value, &read->preset, et));
-		return rv_options_parse_text(known->table, opts, read->preset->name, read->preset->text, et);
+		RV_TRY(name_preset(&read->presets, known, a->value, et));
+		const struct rv_preset *last = read->presets.of[read->presets.n - 1];
+		return rv_options_parse_text(known->table, opts, last->name, last->text, et);
 	}
 	enum rv_err e = rv_option_value_parse(&known->table[a->option], opts, a->value, et);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "command line");

@@ -8,5 +8,8 @@
 int os_cpus_allowed(void);
 /* Returns true if these are ARM processors that multiply bf16 (FEAT_BF16). */
 bool os_cpus_have_arm_bf16(void);
+/* Asks the system for the tiles of x86's AMX on behalf of all threads of this process. Returns true
+ * if they may be used and multiply bf16. */
+bool os_cpus_allow_amx(void);
 
 #endif

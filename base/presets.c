@@ -1,6 +1,7 @@
-/* presets.c: the shapes of well-known models. Llama's are those of OpenDiLoCo (arXiv 2407.07852,
- * section 3.1), which reproduced DiLoCo (arXiv 2311.08105) with them; GPT-2's are its paper's four
- * sizes. All but the byte-level ones have the vocabulary of the family's own tokenizer. */
+/* presets.c: the shapes of well-known models, and what a run of strangers needs. Llama's shapes are
+ * those of OpenDiLoCo (arXiv 2407.07852, section 3.1), which reproduced DiLoCo (arXiv 2311.08105)
+ * with them; GPT-2's are its paper's four sizes. All but the byte-level ones have the vocabulary of
+ * the family's own tokenizer. */
 #include "base/presets.h"
 
 #include "base/assert.h"
@@ -17,23 +18,44 @@ enum { PRESETS_MAX = 64 };
 	"model = llama\n" SHAPE(layers, heads, channels, 32000, 1024) "n-kv-head = " #kv_heads "\nn-inner = " #inner       \
 																  "\ntied = false\n"
 
+#define PRESET(name, help, text) {name, help, text},
 const struct rv_preset model_presets[] = {
-	{"nano", "GPT-2, 4 x 128, bytes, 0.8 M parameters: the demo", "model = gpt2\n" SHAPE(4, 4, 128, 256, 64)},
-	{"micro", "GPT-2, 6 x 384, bytes, 11 M parameters: a laptop's evening",
-	 "model = gpt2\n" SHAPE(6, 6, 384, 256, 256)},
-	{"gpt2-124m", "GPT-2 small, 12 x 768", GPT2(12, 12, 768)},
-	{"gpt2-350m", "GPT-2 medium, 24 x 1024", GPT2(24, 16, 1024)},
-	{"gpt2-774m", "GPT-2 large, 36 x 1280", GPT2(36, 20, 1280)},
-	{"gpt2-1.5b", "GPT-2 XL, 48 x 1600", GPT2(48, 25, 1600)},
-	{"gpt2-7b", "GPT-2's form, 34 x 4096, 7.1 G parameters", GPT2(34, 32, 4096)},
-	{"llama-nano", "Llama, 4 x 128, bytes, 0.8 M parameters",
-	 "model = llama\n" SHAPE(4, 4, 128, 256, 64) "n-kv-head = 2\nn-inner = 384\n"},
-	{"llama-60m", "Llama of OpenDiLoCo, 3 x 1024", LLAMA(3, 16, 16, 1024, 2688)},
-	{"llama-150m", "Llama of OpenDiLoCo, 12 x 1024", LLAMA(12, 16, 16, 1024, 2688)},
-	{"llama-1b", "Llama of OpenDiLoCo, 22 x 2048, 4 heads of keys and values", LLAMA(22, 32, 4, 2048, 5632)},
-	{"llama-7b", "Llama's first 7B, 32 x 4096, 6.7 G parameters", LLAMA(32, 32, 32, 4096, 11008)},
+#include "base/model_presets.def"
 	{.name = NULL},
 };
+
+/* docs/security.md says what each holds off. */
+static const char strangers[] = "merge = agreed\nmin-workers = 3\naudit-chunks = 2\naudit-window = 8\n"
+								"audit-rollback = true\naudit-training = 0.02\nprobation = 8\nslow-members = skip\n"
+								"ownership = equal\n";
+
+const struct rv_preset run_presets[] = {
+#include "base/model_presets.def"
+	{"strangers", "beside another: members check each other, for a run open to all", strangers},
+	{.name = NULL},
+};
+#undef PRESET
+
+/* Returns the length of the first option's name that both texts set, and its place; 0: none. */
+static size_t common_name(const char *a, const char *b, const char **name) {
+	for (*name = a; **name; *name += strcspn(*name, "\n") + 1) {
+		const size_t n = strcspn(*name, " ");
+		for (const char *other = b; *other; other += strcspn(other, "\n") + 1) {
+			if (strcspn(other, " ") == n && strncmp(*name, other, n) == 0)
+				return n;
+		}
+	}
+	return 0;
+}
+
+enum rv_err rv_presets_agree(const struct rv_preset *first, const struct rv_preset *second, struct rv_errtext *et) {
+	const char *name;
+	const size_t n = common_name(first->text, second->text, &name);
+	if (n == 0)
+		return RV_OK;
+	return rv_fail(et, RV_E_INVALID, "preset = %.60s: sets %.*s, as preset %.60s does; name one of the two",
+				   second->name, (int)n, name, first->name);
+}
 
 enum rv_err rv_preset_find(const struct rv_preset *presets, const char *name, const struct rv_preset **out,
 						   struct rv_errtext *et) {

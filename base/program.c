@@ -27,8 +27,8 @@ static void print_usage(const struct rv_program *p, const struct rv_command *c, 
 
 static void print_common(const struct rv_command *c, FILE *out) {
 	if (c->presets) {
-		(void)fputs("\nPresets:\n    --preset NAME\n        A named set of options, read before --config; in FILE the "
-					"line `preset = NAME`:\n",
+		(void)fputs("\nPresets:\n    --preset NAME\n        A named set of options, read before --config; may be given "
+					"several times. In FILE: lines\n        `preset = NAME`.\n",
 					out);
 		rv_presets_help(c->presets, out);
 	}

@@ -61,7 +61,6 @@ enum merge_fact {
 	MERGE_CLIPS = 1,   /* limits contributions by outer-clip */
 	MERGE_TRIMS = 2,   /* leaves out the extremes, trim-share of the contributions on each side */
 	MERGE_CENTERS = 4, /* starts from the last mean, which the shared state then keeps */
-	MERGE_COUNTS = 8,  /* the number of members that agree decides who is left out, not their weights */
 };
 extern const struct registry_entry merge_facts[];
 extern const int merge_least[]; /* fewest contributions that the rule takes */

@@ -19,11 +19,14 @@ const struct rv_option run_about_options[] = {
 	TEXT_OPT("operator", operator_name, "Who runs it, and how to reach them."),
 	TEXT_OPT("text-license", text_license,
 			 "License of the training text; empty: --license, or the one that published text states."),
+	TEXT_OPT("text-hosts", text_hosts,
+			 "Hosts from which workers may fetch the text, beside the coordinator and each other, as a.example, "
+			 "b.example; empty: those of its mirrors. People read it before they join, and agree to no other host."),
 	TEXT_OPT("model-license", model_license, "License under which the trained model will be given away."),
 	{.name = NULL},
 };
 
-enum { TEXTS = sizeof run_about_options / sizeof run_about_options[0] - 1, TEXT_MOST = 321 };
+enum { TEXTS = sizeof run_about_options / sizeof run_about_options[0] - 1, TEXT_MOST = 641 };
 
 static char *text_of(struct run_about *a, const struct rv_option *o) {
 	return (char *)a + o->offset;

@@ -9,12 +9,14 @@
 
 struct run_about {
 	char name[65], purpose[321], operator_name[129], text_license[129], model_license[129];
-	double round_s; /* no option: seconds of the run's latest rounds; 0: not known */
+	char text_hosts[641]; /* of mirrors of the text: "a.example, b.example" */
+	double round_s;       /* no option: seconds of the run's latest rounds; 0: not known */
 };
 
-enum { RUN_ABOUT_BYTES = 1280 };
+enum { RUN_ABOUT_BYTES = 2048 };
 
-/* The options: run-name, purpose, operator, text-license, model-license. Ended by name == NULL. */
+/* The options: run-name, purpose, operator, text-license, model-license, text-hosts. Ended by
+ * name == NULL. */
 extern const struct rv_option run_about_options[];
 
 /* Checks that every text is one line that can be read back from a configuration file. RV_E_INVALID

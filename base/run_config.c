@@ -62,6 +62,15 @@ bool run_config_is_scored(const struct run_config *c) {
 	return c->audit_training > 0 && c->data_hash[0];
 }
 
+bool run_config_can_repeat(const struct run_config *c) {
+	return c->fragments == 1 && run_config_overlap(c) == 0 && c->mix == 0 && c->prox_mu == 0 &&
+		   c->error_feedback == 0 && c->slow_members == SLOW_WAIT;
+}
+
+bool run_config_is_repeated(const struct run_config *c) {
+	return c->audit_repeat > 0 && run_config_is_scored(c) && run_config_can_repeat(c);
+}
+
 bool run_config_keeps_contributions(const struct run_config *c) {
 	return run_config_is_audited(c) || run_config_is_scored(c);
 }
@@ -170,12 +179,6 @@ static enum rv_err check_merge(const struct run_config *c, struct rv_errtext *et
 					   "merge = %s with min-workers = %" PRId64 ": needs at least %d workers in each round; raise "
 					   "min-workers, or merge = clipped",
 					   merge_facts[c->merge].name, c->min_workers, merge_least[c->merge]);
-	if (c->probation > 0 && merge_facts[c->merge].facts & MERGE_COUNTS)
-		return rv_fail(et, RV_E_INVALID,
-					   "merge = %s with probation = %" PRId64
-					   ": it counts members, so newcomers that weigh little could leave the others out; probation = "
-					   "0, or merge = clipped",
-					   merge_facts[c->merge].name, c->probation);
 	const int row = rows_shortest((int)c->row_size);
 	if (row < merge_least[c->merge])
 		return rv_fail(

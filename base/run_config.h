@@ -88,6 +88,7 @@ struct run_config {
 	int64_t audit_window;  /* rounds within which an audit ends, and for which contributions are kept */
 	int64_t probation;     /* committed rounds after which a member has its full weight; 0: at once */
 	double audit_training; /* share of the roster's compute that scores contributions; 0: none */
+	double audit_repeat;   /* share of these audits in which the auditor repeats the steps */
 	bool audit_rollback;   /* a lie that is proven takes the run back to before it, within the window */
 };
 
@@ -122,6 +123,13 @@ bool run_config_is_audited(const struct run_config *c);
 /* Returns true if training is audited: audit_training is not 0, and sequences are leased to members
  * (data_hash), so that auditors know what each has read. */
 bool run_config_is_scored(const struct run_config *c);
+/* Returns true if audits of training may repeat what a member did: audit_repeat is not 0, training
+ * is audited, and run_config_can_repeat. */
+bool run_config_is_repeated(const struct run_config *c);
+/* Returns true if a round's steps follow from the weights, the text and the inner optimizer's state
+ * at its begin alone, and its contribution from those: without fragments, overlap-steps, late
+ * updates, mix, prox-mu, error-feedback and slow-members. */
+bool run_config_can_repeat(const struct run_config *c);
 /* Returns true if members keep their contributions for auditors: either of these. */
 bool run_config_keeps_contributions(const struct run_config *c);
 /* Returns how many inner steps of the next round come before a round's outer step: overlap_steps,

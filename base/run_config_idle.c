@@ -41,6 +41,10 @@ static bool means_can_be_audited(const struct run_config *c) {
 	return c->mean_feedback == 0 && !(merge_facts[c->merge].facts & MERGE_CENTERS);
 }
 
+static bool trains_as_scored(const struct run_config *c) {
+	return run_config_is_scored(c) && run_config_can_repeat(c);
+}
+
 #define OF(field) offsetof(struct run_config, field), #field " = ", field##_facts
 
 /* An option is used where the chosen entry of a registry has a fact, and where something else
@@ -71,6 +75,8 @@ static const struct rule {
 	{"audit-chunks", 0, "", NULL, 0, means_can_be_audited,
 	 "mean-feedback = 0, and another merge than centered: else a mean needs more than its contributions"},
 	{"audit-training", 0, "", NULL, 0, is_published, "data-hash: auditors must know what each member has read"},
+	{"audit-repeat", 0, "", NULL, 0, trains_as_scored,
+	 "audit-training, without fragments, overlap-steps, late updates, mix, prox-mu, error-feedback and slow-members"},
 	{"audit-window", 0, "", NULL, 0, run_config_keeps_contributions, "audit-chunks and audit-training"},
 	{"audit-rollback", 0, "", NULL, 0, run_config_is_audited, "audit-chunks"},
 	{"beta1", OF(inner), INNER_HAS_MOMENTS, NULL, ""},

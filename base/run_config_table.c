@@ -234,7 +234,7 @@ const struct rv_option run_config_options[] = {
 	INT_OPT("audit-chunks", audit_chunks, "0", 0, 8, "Strangers",
 			"Chunks of each round's average that are merged again, each by a member that does not own it and was drawn "
 			"when the round was over: an owner that lies is caught, named and banned. 0: none. Needs four workers, and "
-			"rosters of up to row-size."),
+			"above row-size rows of four."),
 	INT_OPT("audit-window", audit_window, "4", 1, 15, "Strangers",
 			"audit-chunks, audit-training: rounds within which an audit ends. Each worker keeps its contributions to "
 			"so many on its "
@@ -247,9 +247,18 @@ const struct rv_option run_config_options[] = {
 			 "Share of the members' compute that checks training: members that are drawn when a round is over fetch a "
 			 "whole contribution, newcomers' more often, and measure what it does to the loss on the text that its "
 			 "author was to read. One that two of three find worthless is left out for 8, 32, 128 rounds, then banned. "
-			 "0: none. For strangers 0.02."),
-	INT_OPT("probation", probation, "0", 0, 100000, "Strangers",
-			"Rounds over which the weight of a newcomer grows to that of the others; it begins anew with each strike "
-			"that audits give. 0: it has all at once."),
+			 "In rosters above row-size they are of the author's row. 0: none. For strangers 0.02."),
+	REAL_OPT(
+		"audit-repeat", audit_repeat, "0", 0, 1, "Strangers",
+		"audit-training: share of its audits in which the auditor makes the round's steps again, from the state of "
+		"the inner optimizer to which each worker commits, and compares what comes out: half of the steps, an old "
+		"contribution, or noise on top of work are found, which a score does not tell. Workers keep 12 bytes a "
+		"parameter on disk for each of audit-window + 2 rounds; an audit moves 8, and takes as long as a round's "
+		"steps. 0: none."),
+	INT_OPT(
+		"probation", probation, "0", 0, 100000, "Strangers",
+		"Rounds over which the weight of a newcomer grows to that of the others, at most twice the median; it begins "
+		"anew with each strike that audits give. With audit-training, rounds up to the last audit that found its "
+		"work worthy count. 0: it has all at once."),
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };

@@ -27,13 +27,17 @@ static uint64_t sum_of(const uint64_t *tokens, int n, uint64_t divisor, int shif
 	return sum;
 }
 
+/* Returns RV_WEIGHT_CAP medians; UINT64_MAX: too few for a median. */
+static uint64_t most_of(const uint64_t *tokens, int n) {
+	if (n < RV_WEIGHT_CAP_MIN)
+		return UINT64_MAX;
+	const uint64_t median = rv_nth_u64(tokens, n, (n - 1) / 2);
+	return median > UINT64_MAX / RV_WEIGHT_CAP ? UINT64_MAX : RV_WEIGHT_CAP * median;
+}
+
 /* Writes to counted (n) the tokens, each at most RV_WEIGHT_CAP medians. */
 static void cap(const uint64_t *tokens, int n, uint64_t *counted) {
-	uint64_t most = UINT64_MAX;
-	if (n >= RV_WEIGHT_CAP_MIN) {
-		uint64_t median = rv_nth_u64(tokens, n, (n - 1) / 2);
-		most = median > UINT64_MAX / RV_WEIGHT_CAP ? UINT64_MAX : RV_WEIGHT_CAP * median;
-	}
+	const uint64_t most = most_of(tokens, n);
 	for (int i = 0; i < n; i++)
 		counted[i] = tokens[i] < most ? tokens[i] : most;
 }
@@ -51,4 +55,14 @@ void rv_weights(const uint64_t *tokens, int n, bool by_tokens, uint32_t *weights
 		shift++;
 	for (int i = 0; i < n; i++)
 		weights[i] = by_tokens ? (uint32_t)scaled(counted[i], divisor, shift) : 1;
+}
+
+void rv_weights_cap(uint32_t *weights, int n, const uint32_t *of, int n_of) {
+	RV_ASSERT(n >= 0 && n <= RV_WEIGHTS_MAX && n_of >= 0 && n_of <= RV_WEIGHTS_MAX);
+	uint64_t counted[RV_WEIGHTS_MAX] = {0};
+	for (int i = 0; i < n_of; i++)
+		counted[i] = of[i];
+	const uint64_t most = most_of(counted, n_of);
+	for (int i = 0; i < n; i++)
+		weights[i] = weights[i] < most ? weights[i] : (uint32_t)most;
 }

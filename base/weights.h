@@ -25,4 +25,9 @@ enum { RV_WEIGHT_CAP_MIN = 3, RV_WEIGHT_CAP = 2 };
  * 1, until the sum fits. Otherwise every weight is 1. */
 void rv_weights(const uint64_t *tokens, int n, bool by_tokens, uint32_t *weights);
 
+/* Lowers each of `weights` (n, all >= 1, 0 <= n <= RV_WEIGHTS_MAX) to at most RV_WEIGHT_CAP times
+ * the median of `of` (n_of, likewise; may be `weights`), at place (n_of - 1) / 2, ascending, if
+ * those are RV_WEIGHT_CAP_MIN or more. */
+void rv_weights_cap(uint32_t *weights, int n, const uint32_t *of, int n_of);
+
 #endif

@@ -411,8 +411,10 @@ static void open_world(const char *text) {
 	open_machine("cpu", "portable", DTYPE_F32);
 	open_machine("cpu", "auto", DTYPE_BF16);
 	open_machine("cpu", "portable", DTYPE_BF16);
-	if (getenv("RIVULET_CUDA_PLUGIN"))
+	if (getenv("RIVULET_CUDA_PLUGIN")) {
 		open_machine("cuda", "auto", DTYPE_F32);
+		open_machine("cuda", "auto", DTYPE_BF16);
+	}
 	must(replica_new(&w.cfg, poison, &r, w.machines[0].be, &w.poisoned, &et), &et);
 	w.n = replica_n_params(w.machines[0].replica);
 	w.theta = vector();

@@ -90,7 +90,7 @@ static enum rv_err measure_steps(const struct options *o, struct backend *be, st
 	const struct step_shape s = shape_of(o);
 	struct step_ours ours = {0};
 	double begin = now_ms();
-	RV_TRY(step_ours_open(&ours, &s, be, et));
+	RV_TRY(step_ours_open(&ours, &s, NULL, be, et));
 	printf("{\"start_ms\": %.5g}\n", now_ms() - begin);
 	for (int i = 0; i < WARM_UP; i++)
 		time_step(&ours, "warm_up_ms");
@@ -120,10 +120,10 @@ static void print_phases(const struct backend *be, int64_t steps) {
 static enum rv_err measure_phases(const struct options *o, struct backend *be, struct rv_errtext *et) {
 	const struct step_shape s = shape_of(o);
 	struct step_ours ours = {0};
-	struct backend *measured = phase_backend_new(be);
+	struct backend *measured = phase_backend_new(be, CLOCK_MONOTONIC);
 	if (!measured)
 		return rv_fail(et, RV_E_NOMEM, "no memory to measure with");
-	enum rv_err e = step_ours_open(&ours, &s, measured, et);
+	enum rv_err e = step_ours_open(&ours, &s, NULL, measured, et);
 	for (int i = 0; e == RV_OK && i < WARM_UP; i++)
 		step_ours_step(&ours);
 	phase_backend_reset(measured);

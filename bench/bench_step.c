@@ -5,8 +5,9 @@
  * of the machine hits all of them; what counts is the median of the rounds' ratios. PyTorch gets
  * the settings under which it is fastest, see step_contestants.c; what counts is the faster of its
  * two ways, and the smaller of their memories. llm.c is measured when LLMC_DIR names a checkout of
- * it. Then our step is measured phase by phase (step_phases.h). stdout: a JSON line
- * per contestant, per ratio and per phase, and tables. */
+ * it; --before names another build of this program, which then takes turns too. Then our step is
+ * measured phase by phase (step_phases.h). stdout: a JSON line per contestant, per ratio and per
+ * phase, and tables. */
 #include "base/err.h"
 #include "base/options.h"
 #include "base/program.h"
@@ -20,8 +21,9 @@
 #include <string.h>
 
 struct options {
-	char cases[16], dtype[8], isa[16], clock[8];
-	int64_t rounds, threads;
+	char cases[16], dtype[8], isa[16], clock[8], before[256];
+	int64_t rounds, threads, micro_batch;
+	int moments;
 	bool serve, peers, phases;
 };
 
@@ -38,22 +40,31 @@ static const struct rv_option option_table[] = {
 	OPTION("dtype", RV_OPT_ENUM, dtype, "both", 0, 0, "both|fp32|bf16", "Inputs of the products, ours and PyTorch's."),
 	OPTION("clock", RV_OPT_ENUM, clock, "wall", 0, 0, "wall|cpu",
 		   "What times are: cpu is processor time, with --threads 1 for a machine that others use too."),
+	OPTION("moments", RV_OPT_CHOICE, moments, "fp32", 0, 0, MOMENTS_NAMES, "What our AdamW's moments are stored as."),
+	OPTION("micro-batch", RV_OPT_INT, micro_batch, "0", 0, 1024, NULL,
+		   "Sequences of a forward and backward pass of ours, 0: all of the step's."),
 	OPTION("isa", RV_OPT_STRING, isa, "auto", 0, 0, NULL, "Highest instruction set to use."),
+	OPTION("before", RV_OPT_STRING, before, "", 0, 0, NULL, "A bench_step of another build, to take turns with."),
 	OPTION("peers", RV_OPT_BOOL, peers, "true", 0, 0, NULL, "Measure the peers too."),
 	OPTION("phases", RV_OPT_BOOL, phases, "true", 0, 0, NULL, "Show the phases of our step."),
 	OPTION("serve", RV_OPT_BOOL, serve, "false", 0, 0, NULL, "Be the contestant (used by the benchmark itself)."),
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
+static struct savings savings_of(const struct options *opt) {
+	return (struct savings){.micro_batch = (int)opt->micro_batch, .moments = (enum moments)opt->moments};
+}
+
 static enum rv_err serve(const struct options *opt, struct rv_errtext *et) {
 	const struct step_shape *s = step_shape_of(opt->cases[0]);
 	const struct backend_options options = {.threads = (int)opt->threads,
 											.compute = strcmp(opt->dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32,
 											.isa = opt->isa};
+	const struct savings savings = savings_of(opt);
 	struct backend *be = NULL;
 	struct step_ours o = {0};
 	RV_TRY(backend_open("cpu", &options, &be, et));
-	enum rv_err e = step_ours_open(&o, s, be, et);
+	enum rv_err e = step_ours_open(&o, s, &savings, be, et);
 	if (e == RV_OK) {
 		fprintf(stderr, "%c: %s: %s\n", s->letter, s->name, be->ops->describe(be));
 		step_ours_step(&o);
@@ -75,7 +86,7 @@ struct ratio {
 	bool at_most; /* the goal is a limit from above */
 };
 
-enum { RATIOS_OF_A_CASE = 6, MAX_RATIOS = RATIOS_OF_A_CASE * N_STEP_SHAPES };
+enum { RATIOS_OF_A_CASE = 8, MAX_RATIOS = RATIOS_OF_A_CASE * N_STEP_SHAPES };
 
 struct report {
 	struct ratio ratios[MAX_RATIOS];
@@ -117,12 +128,12 @@ static void print_ratios(const struct report *report) {
 
 static bool is_of(enum contestant_kind k, enum dtype dtype) {
 	if (dtype == DTYPE_F32)
-		return k == OURS_FP32 || k == TORCH_FP32 || k == TORCH_FP32_COMPILED;
-	return k == OURS_BF16 || k == TORCH_BF16 || k == TORCH_BF16_COMPILED;
+		return k == OURS_FP32 || k == BEFORE_FP32 || k == TORCH_FP32 || k == TORCH_FP32_COMPILED;
+	return k == OURS_BF16 || k == BEFORE_BF16 || k == TORCH_BF16 || k == TORCH_BF16_COMPILED;
 }
 
 static bool wanted(const struct options *opt, enum contestant_kind k) {
-	if (!opt->peers && k >= TORCH_FP32)
+	if ((!opt->peers && k >= TORCH_FP32) || (!opt->before[0] && (k == BEFORE_FP32 || k == BEFORE_BF16)))
 		return false;
 	return k == LLMC || (is_of(k, DTYPE_F32) && strcmp(opt->dtype, "bf16") != 0) ||
 		   (is_of(k, DTYPE_BF16) && strcmp(opt->dtype, "fp32") != 0);
@@ -197,6 +208,11 @@ static void compare(struct report *report, const struct step_shape *s, const str
 	r.goal = fp32 ? s->torch_fp32 : s->torch_bf16;
 	if (torch)
 		compare_speed(report, r, ours, torch, clock);
+	const struct contestant *before = &c[fp32 ? BEFORE_FP32 : BEFORE_BF16];
+	r.peer_name = contestant_name(fp32 ? BEFORE_FP32 : BEFORE_BF16);
+	r.goal = (struct step_goal){1, 0};
+	if (before->there)
+		compare_speed(report, r, ours, &before->peer, clock);
 	r.peer_name = contestant_name(LLMC);
 	r.goal = fp32 ? s->llmc_fp32 : s->llmc_bf16;
 	if (c[LLMC].there)
@@ -208,33 +224,41 @@ static void compare(struct report *report, const struct step_shape *s, const str
 		add_ratio(report, r);
 }
 
-/* Returns how much too long our step is for its goal against PyTorch of the same dtype; NAN:
- * unknown. */
-static double excess_ms(const struct contestant *ours, const struct step_peer *torch, struct step_goal goal) {
-	if (!ours->there || !torch)
-		return NAN;
-	return fmax(0, step_peer_ms(&ours->peer, STEP_WALL) - step_peer_ms(torch, STEP_WALL) / goal.least);
+/* Sets what of PyTorch's time in the same dtype the phases are held against. */
+static void hold_against(struct step_phases_options *p, const struct contestant c[N_CONTESTANTS], enum dtype dtype,
+						 struct step_goal goal) {
+	const struct contestant *ours = &c[dtype == DTYPE_F32 ? OURS_FP32 : OURS_BF16];
+	const struct step_peer *torch = faster_torch(c, dtype, p->clock);
+	p->peer_ms = torch ? step_peer_ms(torch, p->clock) : NAN;
+	p->excess_ms = ours->there && torch ? fmax(0, step_peer_ms(&ours->peer, p->clock) - p->peer_ms / goal.least) : NAN;
 }
 
 static enum rv_err print_phases(const struct options *opt, const struct step_shape *s,
 								const struct contestant c[N_CONTESTANTS], struct rv_errtext *et) {
+	const struct savings savings = savings_of(opt);
 	struct backend_options be = {.threads = (int)opt->threads, .compute = DTYPE_F32, .isa = opt->isa};
-	if (wanted(opt, OURS_FP32))
-		RV_TRY(step_phases_print(s, &be, (int)opt->rounds,
-								 excess_ms(&c[OURS_FP32], faster_torch(c, DTYPE_F32, STEP_WALL), s->torch_fp32), et));
+	struct step_phases_options p = {
+		.backend = &be, .savings = &savings, .clock = clock_of(opt), .rounds = (int)opt->rounds};
+	if (wanted(opt, OURS_FP32)) {
+		hold_against(&p, c, DTYPE_F32, s->torch_fp32);
+		RV_TRY(step_phases_print(s, &p, et));
+	}
 	be.compute = DTYPE_BF16;
-	if (wanted(opt, OURS_BF16))
-		RV_TRY(step_phases_print(s, &be, (int)opt->rounds,
-								 excess_ms(&c[OURS_BF16], faster_torch(c, DTYPE_BF16, STEP_WALL), s->torch_bf16), et));
+	if (wanted(opt, OURS_BF16)) {
+		hold_against(&p, c, DTYPE_BF16, s->torch_bf16);
+		RV_TRY(step_phases_print(s, &p, et));
+	}
 	return RV_OK;
 }
 
 static enum rv_err run_case(struct report *report, const struct options *opt, const struct step_shape *s,
 							struct rv_errtext *et) {
+	const struct savings savings = savings_of(opt);
+	const struct ours_options ours = {opt->isa, opt->before, &savings};
 	struct contestant c[N_CONTESTANTS] = {0};
 	for (int i = 0; i < N_CONTESTANTS; i++) {
 		if (wanted(opt, i))
-			contestant_start(&c[i], i, s, (int)opt->threads, opt->isa);
+			contestant_start(&c[i], i, s, (int)opt->threads, &ours);
 		if (wanted(opt, i) && !c[i].there)
 			fprintf(stderr, "%c: %s did not start. %s\n", s->letter, contestant_name(i), contestant_missing(i));
 	}

@@ -1,7 +1,10 @@
 /* kernels_peers.c: see kernels_peers.h. */
 #include "bench/kernels_peers.h"
 
+#include "base/os_cpus.h"
+
 #include <omp.h>
+#include <stdint.h>
 
 #ifdef RV_HAVE_ONEDNN
 #include <dnnl.h>
@@ -35,6 +38,26 @@ __attribute__((target("avx512f,avx512bf16"))) static void dot512(long rounds) {
 	}
 #undef DECLARE
 #undef STEP
+}
+
+/* Four sums, as in our product; gcc 10 has no intrinsics of tiles. */
+static void tiles(long rounds) {
+	struct {
+		uint8_t palette, start_row, reserved[14];
+		uint16_t row_bytes[16];
+		uint8_t rows[16];
+	} c = {.palette = 1};
+	for (int i = 0; i < 8; i++) {
+		c.row_bytes[i] = 64;
+		c.rows[i] = 16;
+	}
+	__asm__ volatile("ldtilecfg %0" : : "m"(c));
+	for (long r = 0; r < rounds; r++)
+		__asm__ volatile("tdpbf16ps %%tmm6, %%tmm4, %%tmm0\n\t"
+						 "tdpbf16ps %%tmm7, %%tmm4, %%tmm1\n\t"
+						 "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\n\t"
+						 "tdpbf16ps %%tmm7, %%tmm5, %%tmm3" ::);
+	__asm__ volatile("tilerelease" ::);
 }
 
 __attribute__((target("avx2,fma"))) static void fma256(long rounds) {
@@ -72,6 +95,12 @@ double peer_multiply_adds(int threads, long rounds) {
 
 double peer_bf16_dots(int threads, long rounds) {
 #if defined(__x86_64__)
+	enum { TILE_FLOP = 2 * 16 * 16 * 32 };
+	if (os_cpus_allow_amx()) {
+#pragma omp parallel num_threads(threads)
+		tiles(rounds);
+		return (double)rounds * threads * 4 * TILE_FLOP;
+	}
 	if (__builtin_cpu_supports("avx512bf16")) {
 #pragma omp parallel num_threads(threads)
 		dot512(rounds);

@@ -10,7 +10,8 @@
 /* Does independent fused multiply-adds in registers, with the machine's widest vectors; returns the
  * floating-point operations done. 0: none known for this machine. */
 double peer_multiply_adds(int threads, long rounds);
-/* Does the same with products of pairs of bf16 added in fp32 (AVX512_BF16); 0 without these. */
+/* Does the same with products of pairs of bf16 added in fp32 (AMX, else AVX512_BF16); without
+ * these, multiply-adds. */
 double peer_bf16_dots(int threads, long rounds);
 /* Computes a[i] = b[i] + 3 c[i]: 12 bytes per element. */
 void peer_triad(int threads, float *a, const float *b, const float *c, size_t n);

@@ -12,6 +12,7 @@ struct phase_backend {
 	struct backend base;
 	struct backend *inner;
 	struct backend_ops ops;
+	clockid_t clock;
 	struct phase_sum sums[N_PHASES];
 };
 
@@ -36,9 +37,9 @@ static struct phase_backend *phase_of(struct backend *be) {
 	return (struct phase_backend *)be;
 }
 
-static double now_s(void) {
+static double now_s(struct backend *o) {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(phase_of(o)->clock, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -47,10 +48,10 @@ static double now_s(void) {
 	do {                                                                                                               \
 		struct phase_sum *sum_ = &phase_of(outer)->sums[phase];                                                        \
 		struct backend *be = phase_of(outer)->inner;                                                                   \
-		double begin_ = now_s();                                                                                       \
+		double begin_ = now_s(outer);                                                                                  \
 		be->ops->call;                                                                                                 \
 		be->ops->sync(be); /* a device's part is over, not only asked for */                                           \
-		sum_->seconds += now_s() - begin_;                                                                             \
+		sum_->seconds += now_s(outer) - begin_;                                                                        \
 		sum_->work += (flop_or_bytes);                                                                                 \
 	} while (0)
 
@@ -151,8 +152,8 @@ static void measured_zero(struct backend *o, void *p, size_t bytes) {
 static double measured_sum_squares(struct backend *o, const float *x, size_t n) {
 	struct phase_sum *sum = &phase_of(o)->sums[PHASE_CLIP];
 	struct backend *inner = phase_of(o)->inner;
-	double begin = now_s(), squares = inner->ops->sum_squares(inner, x, n);
-	sum->seconds += now_s() - begin;
+	double begin = now_s(o), squares = inner->ops->sum_squares(inner, x, n);
+	sum->seconds += now_s(o) - begin;
 	sum->work += floats((double)n);
 	return squares;
 }
@@ -166,6 +167,13 @@ static double adamw_bytes(const struct backend *o, double n) {
 static void measured_adamw(struct backend *o, float *p, const float *g, float *m, float *v,
 						   const struct decay_span *spans, int n_spans, const struct adamw_params *a) {
 	MEASURE(o, PHASE_ADAMW, adamw_bytes(o, (double)spans[n_spans - 1].end), adamw(be, p, g, m, v, spans, n_spans, a));
+}
+
+static void measured_adamw8(struct backend *o, float *p, const float *g, void *m, void *v,
+							const struct decay_span *spans, int n_spans, const struct adamw_params *a,
+							struct moments_place place) {
+	const double n = (double)spans[n_spans - 1].end;
+	MEASURE(o, PHASE_ADAMW, floats(3 * n) + 4 * n, adamw8(be, p, g, m, v, spans, n_spans, a, place));
 }
 
 static void measured_close(struct backend *be) {
@@ -201,6 +209,7 @@ static const struct backend_ops measured_ops = {
 	.classifier = measured_classifier,
 	.sum_squares = measured_sum_squares,
 	.adamw = measured_adamw,
+	.adamw8 = measured_adamw8,
 };
 
 /* Allocates memory of the inner backend, which may not be the host's. */
@@ -220,7 +229,7 @@ static void inner_download(struct backend *o, void *host, const void *src, size_
 	phase_of(o)->inner->ops->download(phase_of(o)->inner, host, src, bytes);
 }
 
-static enum rv_err inner_reserve(struct backend *o, const struct step_bounds *s, struct rv_errtext *et) {
+static enum rv_err inner_reserve(struct backend *o, struct step_bounds *s, struct rv_errtext *et) {
 	struct backend *inner = phase_of(o)->inner;
 	return inner->ops->reserve ? inner->ops->reserve(inner, s, et) : RV_OK;
 }
@@ -229,7 +238,7 @@ static void inner_sync(struct backend *o) {
 	phase_of(o)->inner->ops->sync(phase_of(o)->inner);
 }
 
-struct backend *phase_backend_new(struct backend *inner) {
+struct backend *phase_backend_new(struct backend *inner, clockid_t clock) {
 	struct phase_backend *p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
@@ -245,6 +254,7 @@ struct backend *phase_backend_new(struct backend *inner) {
 	}
 	p->base.ops = &p->ops;
 	p->inner = inner;
+	p->clock = clock;
 	return &p->base;
 }
 

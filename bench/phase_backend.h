@@ -6,6 +6,8 @@
 
 #include "kernels/backend.h"
 
+#include <time.h>
+
 /* The limit of a phase, and so the unit of its work. */
 enum phase_bound { PHASE_PRODUCTS, PHASE_ATTENTION, PHASE_MEMORY }; /* flop, flop of the causal half, bytes */
 
@@ -46,9 +48,9 @@ struct phase_sum {
 	double seconds, work;
 };
 
-/* Makes a backend whose operations are those of `inner` (borrowed), each measured until it is done.
- * NULL: no memory. Closed with backend_close; `inner` stays open. */
-struct backend *phase_backend_new(struct backend *inner);
+/* Makes a backend whose operations are those of `inner` (borrowed), each measured by `clock`
+ * until it is done. NULL: no memory. Closed with backend_close; `inner` stays open. */
+struct backend *phase_backend_new(struct backend *inner, clockid_t clock);
 /* Returns (N_PHASES) sums since the last reset. Borrowed. */
 const struct phase_sum *phase_backend_sums(const struct backend *be);
 void phase_backend_reset(struct backend *be);

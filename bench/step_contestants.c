@@ -22,6 +22,8 @@ static const struct {
 } about[N_CONTESTANTS] = {
 	[OURS_FP32] = {"ours fp32", ""},
 	[OURS_BF16] = {"ours bf16", ""},
+	[BEFORE_FP32] = {"before fp32", "--before must name a bench_step"},
+	[BEFORE_BF16] = {"before bf16", "--before must name a bench_step"},
 	[TORCH_FP32] = {"PyTorch fp32", TORCH_MISSING},
 	[TORCH_FP32_COMPILED] = {"PyTorch fp32 compiled", TORCH_MISSING},
 	[TORCH_BF16] = {"PyTorch bf16", TORCH_MISSING},
@@ -37,14 +39,18 @@ const char *contestant_missing(enum contestant_kind k) {
 	return about[k].missing;
 }
 
-static bool start_ours(struct step_peer *p, const struct step_shape *s, bool bf16, char *threads, const char *isa) {
-	char cases[2] = {s->letter, 0};
-	char *argv[] = {"/proc/self/exe",       "--serve", "--cases",   cases, "--threads", threads, "--dtype",
-					bf16 ? "bf16" : "fp32", "--isa",   (char *)isa, NULL};
+enum { SHAPE_ARGS = 6, ARG_BYTES = 12 };
+
+static bool start_ours(struct step_peer *p, const char *program, const struct step_shape *s, bool bf16, char *threads,
+					   const struct ours_options *o) {
+	char cases[2] = {s->letter, 0}, micro_batch[ARG_BYTES];
+	snprintf(micro_batch, sizeof micro_batch, "%d", o->savings->micro_batch);
+	char *argv[] = {(char *)program, "--serve",      "--cases",   cases,
+					"--threads",     threads,        "--dtype",   bf16 ? "bf16" : "fp32",
+					"--isa",         (char *)o->isa, "--moments", (char *)moments_name(o->savings->moments),
+					"--micro-batch", micro_batch,    NULL};
 	return step_peer_start(p, argv, NULL);
 }
-
-enum { SHAPE_ARGS = 6, ARG_BYTES = 12 };
 
 static void shape_arguments(const struct step_shape *s, char out[SHAPE_ARGS][ARG_BYTES]) {
 	const int values[SHAPE_ARGS] = {s->layers, s->heads, s->channels, s->vocab, s->context, s->batch};
@@ -123,11 +129,13 @@ static bool start_llmc(struct step_peer *p, const struct step_shape *s, const ch
 }
 
 void contestant_start(struct contestant *c, enum contestant_kind k, const struct step_shape *s, int threads,
-					  const char *isa) {
+					  const struct ours_options *ours) {
 	char count[ARG_BYTES];
 	snprintf(count, sizeof count, "%d", threads);
 	if (k == OURS_FP32 || k == OURS_BF16)
-		c->there = start_ours(&c->peer, s, k == OURS_BF16, count, isa);
+		c->there = start_ours(&c->peer, "/proc/self/exe", s, k == OURS_BF16, count, ours);
+	else if (k == BEFORE_FP32 || k == BEFORE_BF16)
+		c->there = start_ours(&c->peer, ours->before, s, k == BEFORE_BF16, count, ours);
 	else if (k == LLMC)
 		c->there = start_llmc(&c->peer, s, count);
 	else

@@ -42,10 +42,12 @@ static struct run_config config_of(const struct step_shape *s) {
 	return c;
 }
 
-enum rv_err step_ours_open(struct step_ours *o, const struct step_shape *s, struct backend *be, struct rv_errtext *et) {
+enum rv_err step_ours_open(struct step_ours *o, const struct step_shape *s, const struct savings *savings,
+						   struct backend *be, struct rv_errtext *et) {
 	*o = (struct step_ours){0};
 	const struct run_config cfg = config_of(s);
-	const struct replica_options options = {.shard = 0, .n_shards = 1};
+	const struct replica_options options = {
+		.shard = 0, .n_shards = 1, .savings = savings ? *savings : (struct savings){0}};
 	enum rv_err e = make_dataset(s, &o->data, et);
 	if (e == RV_OK)
 		e = replica_new(&cfg, o->data, &options, be, &o->replica, et);

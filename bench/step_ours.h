@@ -3,15 +3,16 @@
 #define RV_BENCH_STEP_OURS_H
 
 #include "bench/step_shapes.h"
-#include "kernels/backend.h"
+#include "train/savings.h"
 
 struct step_ours {
 	struct dataset *data;
 	struct replica *replica;
 };
 
-/* Opens a replica of `s` on `be`, borrowed. The faults of replica_new. */
-enum rv_err step_ours_open(struct step_ours *o, const struct step_shape *s, struct backend *be, struct rv_errtext *et);
+/* Opens a replica of `s` on `be`, borrowed. `savings`: NULL for none. The faults of replica_new. */
+enum rv_err step_ours_open(struct step_ours *o, const struct step_shape *s, const struct savings *savings,
+						   struct backend *be, struct rv_errtext *et);
 void step_ours_close(struct step_ours *o);
 /* Takes one step of the struct step_ours at ctx; a fault ends the process, with its text on
  * stderr. */

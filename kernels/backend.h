@@ -125,6 +125,7 @@ struct step_bounds {
 	int widest;                    /* output channels of the widest linear */
 	int heads, kv_heads, head_dim; /* as in attention_shape; heads 0: no attention */
 	int v, vp;                     /* as in classifier */
+	int logits_rows;               /* most rows of logits at a time: whole tiles of 256; 0: all of a micro-batch */
 	size_t losses;                 /* tokens of all micro-batches between two calls of micro_losses */
 	int n_spans;                   /* of adamw */
 	size_t operand;                /* floats of the largest operand of product; 0: it is not called */
@@ -157,7 +158,7 @@ enum { FETCHES = 2 }; /* copies to the host under way at a time: start_fetch */
 struct backend;
 
 struct backend_ops {
-	const char *name; /* "cpu", "ref", "cuda": found by it in the registry */
+	const char *name; /* "cpu", "ref", or that of a plugin: found by it in the registry */
 
 	/* Opens the backend. RV_E_RANGE (threads), RV_E_INVALID (isa), RV_E_NOMEM, RV_E_UNSUPPORTED,
 	 * RV_E_IO. */
@@ -182,14 +183,21 @@ struct backend_ops {
 	 * alloc_on_host allocates zeroed memory of the host, which the host reads and writes as its own
 	 * and operations as the device's; upload, download, zero and free take it. As weights, the
 	 * device keeps matrices in bf16 (the copy that reserve makes) and vectors in fp32, and reads
-	 * rows of embeddings over the bus. The host writes it while no operation runs, and calls
-	 * host_wrote afterwards, which enqueues what brings those copies up to date. RV_E_NOMEM;
-	 * RV_E_UNSUPPORTED with activations in fp32, for which there is no bf16 copy. */
+	 * rows of embeddings over the bus. The host writes a part while no operation that reads it is
+	 * under way, and calls host_wrote afterwards: the operations from there on see it. RV_E_NOMEM;
+	 * RV_E_UNSUPPORTED with activations in fp32, for which there is no bf16 copy.
+	 *
+	 * begin_copies orders copies behind all operations so far: those that come later do not hold
+	 * the copies of start_fetch and host_wrote up, and only those behind a host_wrote wait for it.
+	 * `room`: n floats of the device that no operation uses from the begin_copies before until the
+	 * next operation. */
 	enum rv_err (*alloc_on_host)(struct backend *be, size_t bytes, void **out, struct rv_errtext *et);
-	void (*host_wrote)(struct backend *be, const float *p, size_t n);
-	/* start_fetch enqueues a copy of n floats to the host and returns; at most FETCHES are under
-	 * way. end_fetch waits for the oldest alone, and returns where it is: pinned memory that lasts
-	 * until the next start_fetch. Any thread may call them while no other uses the backend. */
+	void (*begin_copies)(struct backend *be);
+	void (*host_wrote)(struct backend *be, const float *p, size_t n, float *room);
+	/* start_fetch enqueues a copy of n floats to the host, as begin_copies found them, and returns;
+	 * at most FETCHES are under way. end_fetch waits for the oldest alone, and returns where it is:
+	 * pinned memory that lasts until the next start_fetch. Any thread may call them, and
+	 * begin_copies, while no other uses the backend. */
 	void (*start_fetch)(struct backend *be, const float *src, size_t n);
 	const float *(*end_fetch)(struct backend *be);
 
@@ -199,11 +207,12 @@ struct backend_ops {
 	/* Reserves that memory, and bf16 copies of the allocations of s->params: afterwards no step of
 	 * this shape or a smaller one allocates device memory, whatever its micro-batches. The caller
 	 * calls it when everything else is allocated, before the first step; again for another shape:
-	 * then there is room for either. It chooses by the free memory how much of the logits exists at
-	 * a time: where memory is scarce, the order of the classifier's sums depends on it. NULL: no
-	 * step can lack memory. RV_E_NOMEM: the text states what did not fit, how much is needed and
-	 * free, and the largest b that would fit. Memory reserved until then stays the backend's. */
-	enum rv_err (*reserve)(struct backend *be, const struct step_bounds *s, struct rv_errtext *et);
+	 * then there is room for either. If there is less memory than was planned, it takes fewer rows
+	 * of logits, and sets s->logits_rows to them: the order of the classifier's sums depends on
+	 * it. NULL: no step can lack memory. RV_E_NOMEM: the text states what did not fit, how much is
+	 * needed and free, and the largest b that would fit. Memory reserved until then stays the
+	 * backend's. */
+	enum rv_err (*reserve)(struct backend *be, struct step_bounds *s, struct rv_errtext *et);
 
 	/* Computes out[n,:] = wte[tokens[n],:] + wpe[n % t,:]; wpe may be NULL (no learned positions).
 	 * tokens: host memory, each in [0, V), checked by the caller. out (B*T, C). */
@@ -291,7 +300,7 @@ struct backend_ops {
 	 * host memory. wte (Vp, C). */
 	void (*classifier)(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
 					   const int32_t *targets, int n, int c, int v, int vp, float grad_scale, enum gradient_mode mode);
-	/* Run a micro-batch without waiting for it. Both NULL on a backend whose operations are done
+	/* Run a micro-batch without waiting for it. All NULL on a backend whose operations are done
 	 * when they return, where the caller makes the pass itself. micro_step copies tokens and
 	 * targets (they may change when it returns) and has pass(ctx) enqueue one embed_forward, one
 	 * classifier with dx, one embed_backward, and all between, with batch->tokens, ->targets and
@@ -299,8 +308,17 @@ struct backend_ops {
 	 * which are kept on the device. The pass may be recorded and replayed instead of called (CUDA
 	 * graphs). micro_losses waits for all micro-batches since its last call and returns their
 	 * losses, *n of them, in order, in host memory that lasts until the next micro_step; in the
-	 * same wait also *squares = sum_squares(x, x_n), unless `squares` is NULL. */
+	 * same wait also *squares = sum_squares(x, x_n), unless `squares` is NULL.
+	 *
+	 * micro_prepare begins to bring the input of a micro-batch that is likely the next one to the
+	 * device, while those before it compute; micro_step knows it by its contents, so that any other
+	 * may follow.
+	 *
+	 * micro_pace waits for all micro-batches but the one that began last, asleep: called after each
+	 * of them it leaves one to compute while the next is read and launched, and never more. */
 	void (*micro_step)(struct backend *be, const struct micro_batch *batch, void (*pass)(void *ctx), void *ctx);
+	void (*micro_prepare)(struct backend *be, const struct micro_batch *batch);
+	void (*micro_pace)(struct backend *be);
 	const float *(*micro_losses)(struct backend *be, size_t *n, const float *x, size_t x_n, double *squares);
 	/* Computes logits (N, V) = x wte^T, to host memory: for sampling and goldens. */
 	void (*logits)(struct backend *be, float *host_out, const act_t *x, const float *wte, int n, int c, int v);
@@ -347,17 +365,19 @@ static inline act_t *backend_act_at(const struct backend *be, act_t *base, size_
 
 /* The built-in backends. NULL-terminated; "cpu" first, "ref" last. */
 extern const struct backend_ops *const backend_registry[];
-/* Opens a backend of the registry, or "cuda", the plugin's (kernels/plugin.h). RV_E_NOTFOUND lists
- * the names, or explains why there is no plugin; other faults are those of ops->open. */
+/* Opens a backend of the registry, or a plugin's (kernels/plugins.h). RV_E_NOTFOUND lists the
+ * names, or explains why there is no plugin; other faults are those of ops->open. */
 enum rv_err backend_open(const char *name, const struct backend_options *opt, struct backend **out,
 						 struct rv_errtext *et);
 void backend_close(struct backend *be); /* NULL is fine */
 /* Finds the table of `name` without opening it, with the same faults. Borrowed, for ever. */
 enum rv_err backend_find(const char *name, const struct backend_ops **out, struct rv_errtext *et);
-/* Computes what step_memory of backend `name` would; without the plugin that of "cuda" as well, by
- * this program's own count of it. RV_E_NOTFOUND: there is no such backend. */
+/* Computes what step_memory of backend `name` would; without its plugin by the count that this
+ * program has of it. RV_E_NOTFOUND: there is no such backend. */
 enum rv_err backend_step_memory(const char *name, enum dtype act, const struct step_bounds *s, struct step_memory *out,
 								struct rv_errtext *et);
+/* Returns true if backend `name` is a GPU's, which comes as a plugin and has memory of its own. */
+bool backend_is_gpu(const char *name);
 /* Returns the faster dtype of products on backend `name` (opened with the same `isa`): bf16 on a
  * GPU and on a processor with instructions for bf16 (AVX512_BF16), which moves half the bytes; fp32
  * elsewhere, where each product would first round its operands in software. */

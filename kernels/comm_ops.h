@@ -25,9 +25,10 @@ struct comm_ops {
 	 * thread, before the others. */
 	enum rv_err (*group_id)(struct comm_group_id *out, struct rv_errtext *et);
 	/* Joins the group: called by every member's own thread, at the same time; returns when all n
-	 * have called. */
-	enum rv_err (*join)(struct backend *be, const struct comm_group_id *id, int n, int rank, struct comm_member **out,
-						struct rv_errtext *et);
+	 * have called. RV_E_UNSUPPORTED: the library's failure, or a minute has passed; RV_E_CLOSED:
+	 * *others_failed became true, which lasts as long as the member. */
+	enum rv_err (*join)(struct backend *be, const struct comm_group_id *id, int n, int rank,
+						const atomic_bool *others_failed, struct comm_member **out, struct rv_errtext *et);
 	/* Waits for the started exchanges, unless `abort` was called, and frees `m`. NULL is fine. */
 	void (*leave)(struct comm_member *m);
 	/* Starts to replace x (n) of member `root` by the sum over members, on a stream of its own,

@@ -4,12 +4,21 @@
 #include "base/assert.h"
 #include "base/parallel.h"
 #include "kernels/plugin.h"
+#include "kernels/plugins.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WHAT_CAN_STAND_THERE "must be auto, cpu, cpu:N, ref, cuda or cuda:0,1,..."
+#define PLUGIN(name) ", " #name ", " #name ":0,1,..."
+static const char kinds[] = "auto, cpu, cpu:N, ref"
+#include "kernels/plugins.def"
+	;
+#undef PLUGIN
+
+static enum rv_err fail_text(const char *text, struct rv_errtext *et) {
+	return rv_fail(et, RV_E_INVALID, "device = %.40s: must be %s", text, kinds);
+}
 
 /* Reads a number without sign; *end is behind it. */
 static bool read_index(const char *at, const char **end, int *out) {
@@ -23,7 +32,7 @@ static bool read_index(const char *at, const char **end, int *out) {
 
 static enum rv_err parse_count(const char *text, const char *at, struct device_choice *c, struct rv_errtext *et) {
 	if (!read_index(at, &at, &c->n) || *at)
-		return rv_fail(et, RV_E_INVALID, "device = %.40s: " WHAT_CAN_STAND_THERE, text);
+		return fail_text(text, et);
 	if (c->n < 1 || c->n > DEVICE_MAX)
 		return rv_fail(et, RV_E_RANGE, "device = %.40s: must be 1 to %d replicas", text, DEVICE_MAX);
 	for (int i = 0; i < c->n; i++)
@@ -43,7 +52,7 @@ static enum rv_err parse_list(const char *text, const char *at, struct device_ch
 	for (;; at++) {
 		int index;
 		if (!read_index(at, &at, &index) || (*at && *at != ','))
-			return rv_fail(et, RV_E_INVALID, "device = %.40s: " WHAT_CAN_STAND_THERE, text);
+			return fail_text(text, et);
 		if (has_index(c, index))
 			return rv_fail(et, RV_E_INVALID, "device = %.40s: %d is given twice", text, index);
 		if (c->n == DEVICE_MAX)
@@ -64,29 +73,48 @@ enum rv_err device_parse(const char *text, struct device_choice *out, struct rv_
 	out->backend = "ref";
 	if (strcmp(text, "ref") == 0)
 		return RV_OK;
-	out->backend = "cuda";
-	if (strcmp(text, "cuda") == 0)
-		return RV_OK;
-	if (strncmp(text, "cuda:", 5) == 0)
-		return parse_list(text, text + 5, out, et);
-	return rv_fail(et, RV_E_INVALID, "device = %.40s: " WHAT_CAN_STAND_THERE, text);
+	for (int i = 0; plugin_entries[i]; i++) {
+		const size_t n = strlen(plugin_entries[i]->name);
+		out->backend = plugin_entries[i]->name;
+		if (strcmp(text, out->backend) == 0)
+			return RV_OK;
+		if (strncmp(text, out->backend, n) == 0 && text[n] == ':')
+			return parse_list(text, text + n + 1, out, et);
+	}
+	return fail_text(text, et);
+}
+
+void device_planned_gpus(int n, struct device_choice *out) {
+	RV_ASSERT(n >= 1 && n <= DEVICE_MAX);
+	*out = (struct device_choice){.backend = plugin_entries[0]->name, .n = n};
+	for (int i = 0; i < n; i++)
+		out->index[i] = i;
+}
+
+bool device_is_gpu(const struct device_choice *c) {
+	return backend_is_gpu(c->backend);
+}
+
+const char *device_maker(const struct device_choice *c) {
+	const struct plugin_entry *entry = plugin_entry_of(c->backend);
+	return entry ? entry->maker : NULL;
 }
 
 void device_kind(const struct device_choice *c, char out[DEVICE_TEXT_BYTES]) {
-	bool cuda = strcmp(c->backend, "cuda") == 0;
+	const bool gpu = device_is_gpu(c);
 	int n = snprintf(out, DEVICE_TEXT_BYTES, "%s", c->backend);
-	if (c->n > 1 && !cuda)
+	if (c->n > 1 && !gpu)
 		(void)snprintf(out + n, DEVICE_TEXT_BYTES - (size_t)n, ":%d", c->n);
-	for (int i = 0; cuda && c->n > 1 && i < c->n; i++)
+	for (int i = 0; gpu && c->n > 1 && i < c->n; i++)
 		n += snprintf(out + n, DEVICE_TEXT_BYTES - (size_t)n, "%c%d", i ? ',' : ':', i);
 }
 
-/* Checks that all devices of c can be used. */
+/* Checks that all GPUs of c can be used. */
 static enum rv_err look_for(const struct device_choice *c, struct rv_errtext *et) {
 	const struct backend_plugin *p;
 	struct plugin_device d;
 	int there = 0;
-	RV_TRY(plugin_cuda(&p, et));
+	RV_TRY(plugin_load(c->backend, &p, et));
 	RV_TRY(p->devices(&there, et));
 	for (int i = 0; i < c->n; i++) {
 		if (c->index[i] >= there)
@@ -97,26 +125,46 @@ static enum rv_err look_for(const struct device_choice *c, struct rv_errtext *et
 	return RV_OK;
 }
 
+/* Makes of `auto` the first GPU that can be used, of the first kind that has one; or the CPU, with
+ * every kind's reason. */
+static void choose_by_itself(struct device_choice *c) {
+	struct device_choice gpu = *c;
+	size_t used = 0;
+	for (int i = 0; plugin_entries[i]; i++) {
+		struct rv_errtext why = {0};
+		gpu.backend = plugin_entries[i]->name;
+		if (look_for(&gpu, &why) == RV_OK) {
+			c->backend = gpu.backend;
+			c->why_not_gpu[0] = 0;
+			return;
+		}
+		const size_t room = sizeof c->why_not_gpu - used;
+		const int n = snprintf(c->why_not_gpu + used, room, "%s%s", i ? "; " : "", why.text);
+		used += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+	}
+}
+
 enum rv_err device_choose(const char *text, struct device_choice *out, struct rv_errtext *et) {
 	struct rv_errtext why = {0};
 	RV_TRY(device_parse(text, out, et));
-	if (!out->automatic && strcmp(out->backend, "cuda") != 0)
+	if (out->automatic)
+		choose_by_itself(out);
+	if (out->automatic || !device_is_gpu(out))
 		return RV_OK;
 	enum rv_err e = look_for(out, &why);
-	if (e == RV_OK) {
-		out->backend = "cuda";
+	if (e == RV_OK)
 		return RV_OK;
-	}
-	if (!out->automatic)
-		return rv_fail(et, e, "device = %.40s: %.400s; --device cpu trains without a GPU", text, why.text);
-	(void)snprintf(out->why_not_gpu, sizeof out->why_not_gpu, "%s", why.text);
-	return RV_OK;
+	return rv_fail(et, e, "device = %.40s: %.400s; --device cpu trains on the processor instead", text, why.text);
 }
 
 bool device_has_gpu(void) {
-	const struct backend_plugin *p;
-	int there = 0;
-	return plugin_cuda(&p, NULL) == RV_OK && p->devices(&there, NULL) == RV_OK && there > 0;
+	bool has = false;
+	for (int i = 0; plugin_entries[i] && !has; i++) {
+		const struct backend_plugin *p;
+		int there = 0;
+		has = plugin_load(plugin_entries[i]->name, &p, NULL) == RV_OK && p->devices(&there, NULL) == RV_OK && there > 0;
+	}
+	return has;
 }
 
 static int share_of_threads(const struct device_choice *c, int threads) {
@@ -138,13 +186,13 @@ enum rv_err device_open(const struct device_choice *c, int i, const struct backe
 
 const char *device_libraries(const struct device_choice *c) {
 	const struct backend_plugin *p;
-	return strcmp(c->backend, "cuda") == 0 && plugin_cuda(&p, NULL) == RV_OK ? p->libraries() : NULL;
+	return plugin_load(c->backend, &p, NULL) == RV_OK ? p->libraries() : NULL;
 }
 
 size_t device_free_bytes(const struct device_choice *c) {
 	const struct backend_plugin *p;
 	size_t least = SIZE_MAX;
-	if (strcmp(c->backend, "cuda") != 0 || plugin_cuda(&p, NULL) != RV_OK)
+	if (plugin_load(c->backend, &p, NULL) != RV_OK)
 		return SIZE_MAX;
 	for (int i = 0; i < c->n; i++) {
 		struct plugin_device d;

@@ -20,7 +20,7 @@ enum { DEVICE_MAX = 16, DEVICE_TEXT_BYTES = 64 };
 	"processors into two devices."
 
 struct device_choice {
-	const char *backend; /* for backend_open: "cpu", "cuda", "ref" */
+	const char *backend; /* for backend_open: "cpu", "ref", or a plugin's (kernels/plugins.h) */
 	int n;               /* 1..DEVICE_MAX */
 	int index[DEVICE_MAX];
 	bool automatic;                     /* chosen by `auto`, not by name */
@@ -30,6 +30,12 @@ struct device_choice {
 /* Parses the text only. RV_E_INVALID names the valid forms, RV_E_RANGE the number out of range.
  * `auto` gives automatic. */
 enum rv_err device_parse(const char *text, struct device_choice *out, struct rv_errtext *et);
+/* Chooses n GPUs of the registry's first kind, for a plan: there need be none. */
+void device_planned_gpus(int n, struct device_choice *out);
+/* Returns true if the devices are GPUs. */
+bool device_is_gpu(const struct device_choice *c);
+/* Returns the maker of the GPUs, for people; NULL if they are none. */
+const char *device_maker(const struct device_choice *c);
 /* Writes the text for as many devices of that kind, whichever they are: a replica's bits depend on
  * it. */
 void device_kind(const struct device_choice *c, char out[DEVICE_TEXT_BYTES]);

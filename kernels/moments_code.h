@@ -18,9 +18,7 @@
 
 #include <stdint.h>
 
-#ifdef __CUDACC__
-#define MOMENTS_INLINE static __host__ __device__ __forceinline__
-#else
+#ifndef MOMENTS_INLINE /* a GPU's kernels define it as their compiler wants it */
 #define MOMENTS_INLINE static inline
 #endif
 

@@ -1,13 +1,13 @@
 /* plugin.h: backends in a shared library of their own, so that the programs start where the
  * library's own dependencies (a driver, vendor libraries) are missing.
  *
- * The only one is librivulet_cuda.so. RIVULET_CUDA_PLUGIN names its path (nothing else is tried
- * then); else it is looked up beside the program, in ../lib and in ../lib/rivulet from there; never
- * in the working directory and not along the loader's search path; and then only if the driver's
- * library, libcuda.so.1, can be opened, since loading the plugin takes much memory. It exports one
- * symbol, PLUGIN_SYMBOL, of type plugin_entry_fn. It is opened once, with RTLD_NOW | RTLD_LOCAL,
- * and stays until the process ends: its threads may outlive any use of it. Loading is
- * thread-safe. */
+ * Each has an entry in the registry (kernels/plugins.h). The entry's variable of the environment
+ * names its path (nothing else is tried then); else it is looked up beside the program, in ../lib
+ * and in ../lib/rivulet from there; never in the working directory and not along the loader's
+ * search path; and then only if the driver's library can be opened, since loading the plugin takes
+ * much memory. It exports one symbol, PLUGIN_SYMBOL, of type plugin_entry_fn. It is opened once,
+ * with RTLD_NOW | RTLD_LOCAL, and stays until the process ends: its threads may outlive any use of
+ * it. Loading is thread-safe. */
 #ifndef RV_KERNELS_PLUGIN_H
 #define RV_KERNELS_PLUGIN_H
 
@@ -17,7 +17,7 @@
 
 /* Version of everything that a plugin and a program share: this header and its includes.
  * Incremented by every change. */
-#define PLUGIN_ABI    UINT32_C(12)
+#define PLUGIN_ABI    UINT32_C(15)
 #define PLUGIN_SYMBOL "rivulet_plugin"
 
 enum { PLUGIN_DEVICE_NAME_BYTES = 128, PLUGIN_DEVICES_MAX = 16 };
@@ -48,9 +48,9 @@ struct backend_plugin {
  * its own and reads nothing else if they differ. */
 typedef const struct backend_plugin *plugin_entry_fn(uint32_t abi);
 
-/* Returns the CUDA plugin, loaded at the first call. RV_E_NOTFOUND: there is no plugin or no
- * driver; RV_E_UNSUPPORTED: it cannot be loaded, or has another version; the text names the file
- * and the reason. */
-enum rv_err plugin_cuda(const struct backend_plugin **out, struct rv_errtext *et);
+/* Returns the plugin of backend `name`, loaded at the first call. RV_E_NOTFOUND: there is no plugin
+ * or no driver, or the backend is none of a plugin; RV_E_UNSUPPORTED: it cannot be loaded, or has
+ * another version; the text names the file and the reason. */
+enum rv_err plugin_load(const char *name, const struct backend_plugin **out, struct rv_errtext *et);
 
 #endif

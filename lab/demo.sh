@@ -126,10 +126,15 @@ prepare_out() {
 	if [ -d "$out" ] && [ -n "$(ls -A "$out")" ]; then
 		[ -f "$out/run.conf" ] && [ -d "$out/coordinator" ] ||
 			fail "$out exists and is not an earlier demo: choose another directory with --out"
+		exec {lock}<"$out"
+		flock -n "$lock" || fail "a demo is running in $out: wait for its end, or choose another directory with --out"
+		exec {lock}<&-
 		rm -rf "$out.previous"
 		mv "$out" "$out.previous"
 	fi
 	mkdir -p "$out" || fail "$out cannot be made: choose another directory with --out"
+	exec {lock}<"$out" # for as long as this demo, or a process of it, runs
+	flock -n "$lock" || fail "a demo has just begun in $out: choose another directory with --out"
 	local free_kib
 	free_kib=$(df -Pk "$out" | awk 'NR == 2 { print $4 }')
 	((free_kib >= 400 * 1024)) || fail "$out: $((free_kib / 1024)) MiB are free and the demo needs 400: free some, or choose another disk with --out"
@@ -158,12 +163,10 @@ start_coordinator() {
 	start "$out/coordinator.log" "$bin/rivulet-coordinator" serve --dir "$out/coordinator" --listen "127.0.0.1:$port" \
 		--text-up 0
 	coordinator=$started_pid
-	for _ in $(seq 300); do
-		[ -s "$out/coordinator/listen" ] && return
+	until [ -s "$out/coordinator/listen" ]; do
 		kill -0 "$coordinator" 2>/dev/null || fail "the coordinator did not start: $(tail -n 3 "$out/coordinator.log")"
 		sleep 0.1
 	done
-	fail "the coordinator did not listen within 30 s; its log: $out/coordinator.log"
 }
 
 # Worker i joins before worker i+1 starts, so that member numbers, and with them what each reads,
@@ -176,9 +179,10 @@ start_workers() {
 		start "$out/worker$i.log" "$bin/rivulet-worker" "${links[i]}" --yes --on-battery --on-metered --dir "$out/worker$i" "${worker_text[@]}" --threads 1 \
 			--name "worker$i" --listen 127.0.0.1:0
 		worker_pids[i]=$started_pid
-		for _ in $(seq 600); do
-			[ -s "$out/worker$i/run.conf" ] && break
+		until [ -s "$out/worker$i/run.conf" ]; do
 			check_worker "$i"
+			kill -0 "${worker_pids[i]}" 2>/dev/null || [ -s "$out/worker$i/run.conf" ] ||
+				fail "worker $i ended before it had joined: $(tail -n 3 "$out/worker$i.log")"
 			sleep 0.05
 		done
 	done
@@ -189,7 +193,7 @@ check_worker() { # NUMBER: ends the demo when it is gone without having finished
 	if ! kill -0 "${worker_pids[$1]}" 2>/dev/null; then
 		wait "${worker_pids[$1]}" || fail "worker $1 failed: $(tail -n 3 "$log")"
 	fi
-	if grep -q '"event":"storage"' "$log"; then
+	if grep -qs '"event":"storage"' "$log"; then
 		fail "worker $1 cannot write to its disk: $(grep '"event":"storage"' "$log" | tail -n 1)"
 	fi
 }

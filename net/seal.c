@@ -97,7 +97,7 @@ enum rv_err equivocation_read(struct rv_reader *r, const uint8_t run_id[NET_RUN_
 		rv_read_copy(r, out->seals[i].root.b, RV_HASH_BYTES);
 		rv_read_copy(r, out->seals[i].signature, NET_SIG_BYTES);
 	}
-	if (rv_reader_ok(r) && (s->kind > SEAL_COLUMN || out->chunk > NET_MAX_CHUNKS || out->member == NET_NO_MEMBER))
+	if (rv_reader_ok(r) && (s->kind > SEAL_SUMS || out->chunk > NET_MAX_CHUNKS || out->member == NET_NO_MEMBER))
 		return rv_fail(et, RV_E_INVALID, "a proof against member %u: kind = %u, chunk = %u", out->member, s->kind,
 					   out->chunk);
 	return RV_OK;

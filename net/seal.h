@@ -4,6 +4,7 @@
  * leaves (merkle_leaf: a chunk's number and bytes), in ascending order. A *seal* is its signature
  * over the root of that list, and over what the list is: the attempt with its roster, and whether
  * the means are those of a row or of a column. A receiver takes no mean for which it has no seal.
+ * In the same way the owner of a row signs the sums that it gives to the final owner of a column.
  * Two seals over one scope with different roots prove an *equivocation*: an honest owner never
  * makes them, whatever others send, for the roster names the process that contributes. */
 #ifndef RV_NET_SEAL_H
@@ -15,8 +16,9 @@
 #include "net/limits.h"
 
 enum seal_kind {
-	SEAL_ROW,   /* the means that an owner gives to its row; with one row to all participants */
-	SEAL_COLUMN /* the means of a column's chunks of which it is the final owner, given to the column */
+	SEAL_ROW,    /* the means that an owner gives to its row; with one row to all participants */
+	SEAL_COLUMN, /* the means of a column's chunks of which it is the final owner, given to the column */
+	SEAL_SUMS    /* the sums of its row of the chunks of one final owner, given to that one */
 };
 
 struct seal_scope {
@@ -25,7 +27,7 @@ struct seal_scope {
 	uint64_t term, round;
 	uint32_t attempt;
 	uint8_t kind;   /* enum seal_kind */
-	uint32_t first; /* ROW: the row; COLUMN: the first chunk of the column */
+	uint32_t first; /* ROW: the row; COLUMN: the first chunk of the column; SUMS: of the list */
 };
 struct seal {
 	struct rv_hash root; /* over the leaves of the owner's means (base/merkle.h) */

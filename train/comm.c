@@ -12,7 +12,7 @@
 
 enum { SLICE_ELEMS = MOMENTS_BLOCK, FIRST_STARTED = 64 };
 
-/* A vector in device memory, on its way through the host. */
+/* A piece of a vector in device memory, on its way through the host. */
 struct staged {
 	struct staged *next;
 	float *device; /* where it goes back to; NULL: nowhere */
@@ -26,6 +26,7 @@ struct comm {
 	int rank;
 	struct backend *be;
 	struct staged *staged;      /* started through the host, not waited for; newest first */
+	int n_staged;               /* COMM_STAGED at most */
 	struct comm_member *member; /* the plugin's library's member */
 	struct comm_op *started;    /* started by the library, not waited for; repeated through the host if it fails */
 	int n_started, cap_started;
@@ -37,13 +38,13 @@ struct comm {
 	struct rv_errtext text;
 };
 
-/* Returns the plugin's library if all members' backends are the plugin's, or NULL. */
+/* Returns the plugin's library if all members' backends are one plugin's, or NULL. */
 static const struct comm_ops *library_of(struct backend *const *be, int n) {
 	const struct backend_plugin *p;
 	for (int i = 0; i < n; i++)
-		if (strcmp(be[i]->ops->name, "cuda") != 0)
+		if (strcmp(be[i]->ops->name, be[0]->ops->name) != 0)
 			return NULL;
-	return plugin_cuda(&p, NULL) == RV_OK ? p->comm : NULL;
+	return plugin_load(be[0]->ops->name, &p, NULL) == RV_OK ? p->comm : NULL;
 }
 
 enum rv_err comm_group_new(struct backend *const *be, int n, struct comm_group **out, struct rv_errtext *et) {
@@ -113,7 +114,9 @@ void comm_join(struct comm_group *g, int rank, struct comm **out) {
 	*out = c;
 	if (!g->device)
 		return;
-	c->err = g->device->join(c->be, &g->id, g->n, rank, &c->member, &c->text);
+	c->err = g->device->join(c->be, &g->id, g->n, rank, &g->device_failed, &c->member, &c->text);
+	if (c->err != RV_OK)
+		atomic_store(&g->device_failed, true);
 	bool logs;
 	if (any_failed(c, &logs))
 		leave_device(c, logs);
@@ -165,7 +168,41 @@ static bool receives(const struct comm *c, const struct comm_op *op) {
 	return (op->kind == COMM_BROADCAST) != (op->root == c->rank);
 }
 
+/* Copies staged vectors of exchanges below number `posted` back to their devices, in any order. */
+static void unstage(struct comm *c, uint64_t posted) {
+	for (struct staged **at = &c->staged; *at;) {
+		struct staged *s = *at;
+		if (s->number >= posted) {
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		if (s->device)
+			c->be->ops->upload(c->be, s->device, s->host, s->n * sizeof(float));
+		free(s);
+		c->n_staged--;
+	}
+}
+
+static void wait_for_host(struct comm *c, uint64_t posted) {
+	comm_host_wait(c->group->host, posted);
+	unstage(c, posted);
+}
+
+/* Waits until there is room for one more piece. All members wait for an exchange that each of them
+ * has posted, or posts before it waits itself: they post the same ones in the same order. */
+static void make_room(struct comm *c) {
+	if (c->n_staged < COMM_STAGED)
+		return;
+	const struct staged *oldest = c->staged;
+	while (oldest->next)
+		oldest = oldest->next;
+	wait_for_host(c, oldest->number + 1);
+}
+
 static float *stage(struct comm *c, const struct comm_op *op) {
+	make_room(c);
+	c->n_staged++;
 	struct staged *s = malloc(sizeof *s + op->n * sizeof(float));
 	RV_ASSERT(s);
 	*s = (struct staged){.next = c->staged,
@@ -178,6 +215,13 @@ static float *stage(struct comm *c, const struct comm_op *op) {
 	return s->host;
 }
 
+/* Posts a piece to the host's thread. */
+static void post(struct comm *c, struct comm_op op) {
+	if (c->be->ops->alloc != host_backend_alloc)
+		op.x = stage(c, &op);
+	comm_host_post(c->group->host, c->rank, &op);
+}
+
 static void start(struct comm *c, struct comm_op op) {
 	RV_ASSERT(op.root >= 0 && op.root < c->group->n);
 	if (op.n == 0)
@@ -187,9 +231,10 @@ static void start(struct comm *c, struct comm_op op) {
 		start_on_device(c, &op);
 		return;
 	}
-	if (c->be->ops->alloc != host_backend_alloc)
-		op.x = stage(c, &op);
-	comm_host_post(c->group->host, c->rank, &op);
+	for (size_t at = 0; at < op.n; at += COMM_STAGED_FLOATS) {
+		const size_t left = op.n - at;
+		post(c, (struct comm_op){op.kind, op.x + at, left < COMM_STAGED_FLOATS ? left : COMM_STAGED_FLOATS, op.root});
+	}
 }
 
 void comm_start_reduce(struct comm *c, float *x, size_t n, int root) {
@@ -215,26 +260,6 @@ void comm_start_all_gather(struct comm *c, float *x, size_t n) {
 		struct comm_slice s = comm_slice_of(n, c->group->n, r);
 		comm_start_broadcast(c, x + s.begin, s.end - s.begin, r);
 	}
-}
-
-/* Copies staged vectors of exchanges below number `posted` back to their devices, in any order. */
-static void unstage(struct comm *c, uint64_t posted) {
-	for (struct staged **at = &c->staged; *at;) {
-		struct staged *s = *at;
-		if (s->number >= posted) {
-			at = &s->next;
-			continue;
-		}
-		*at = s->next;
-		if (s->device)
-			c->be->ops->upload(c->be, s->device, s->host, s->n * sizeof(float));
-		free(s);
-	}
-}
-
-static void wait_for_host(struct comm *c, uint64_t posted) {
-	comm_host_wait(c->group->host, posted);
-	unstage(c, posted);
 }
 
 /* Repeats the broadcasts that the library left undone. Returns false if there were sums, whose

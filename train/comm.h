@@ -12,14 +12,15 @@
  *
  * The plugin's library (NCCL) carries exchanges out, or host threads: one thread of the group adds
  * the x of members 0, 1, 2, ... in this order, so that sums have the same bits on every run, copied
- * through host memory if need be.
+ * through host memory if need be: in pieces, of which a member has COMM_STAGED at a time; a start
+ * then waits for the oldest.
  *
  * If the library fails - at its start, at a call, or later - the group uses host threads from then
  * on, and the member that met the failure logs it on stderr in the library's words: all devices
  * stay, exchanges are slower.
  *
  * Join, wait, barrier and sum block. There are no other faults: memory for an exchange through the
- * host, as large as the exchange, is asserted (RV_ASSERT). */
+ * host (comm_staged_bytes, in the memory plan) is asserted (RV_ASSERT). */
 #ifndef RV_TRAIN_COMM_H
 #define RV_TRAIN_COMM_H
 
@@ -31,6 +32,13 @@
 #include <stdint.h>
 
 enum { COMM_MAX_MEMBERS = 16, COMM_MAX_VALUES = 8 };
+enum { COMM_STAGED = 8, COMM_STAGED_FLOATS = 1 << 19 };
+
+/* Returns the most bytes that `devices` with memory of their own take of the host's for exchanges
+ * through it. */
+static inline size_t comm_staged_bytes(int devices) {
+	return devices > 1 ? (size_t)devices * COMM_STAGED * COMM_STAGED_FLOATS * sizeof(float) : 0;
+}
 
 struct comm_group;
 struct comm; /* a member */

@@ -4,7 +4,6 @@
 #include "kernels/plugin.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* One round's exchange on a device; NULL ops: on the host. */
 struct exchange {
@@ -35,9 +34,7 @@ static bool code_of(const struct codec *codec, enum outer_code *out) {
 /* Returns the plugin's operations for a replica in its memory, or NULL. */
 static const struct outer_ops *ops_for(const struct backend *be) {
 	const struct backend_plugin *p;
-	if (strcmp(be->ops->name, "cuda") != 0 || plugin_cuda(&p, NULL) != RV_OK)
-		return NULL;
-	return p->outer;
+	return plugin_load(be->ops->name, &p, NULL) == RV_OK ? p->outer : NULL;
 }
 
 /* Returns the places of the round's chunks in order of the exchange; NULL: no memory. */

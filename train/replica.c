@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CLIP_EPS 1e-6 /* as torch.nn.utils.clip_grad_norm_ */
 
@@ -23,11 +24,27 @@ static struct schedule schedule_of(const struct run_config *cfg) {
 	};
 }
 
-/* Builds one part after the other, and returns the first fault. */
-static enum rv_err init_parts(struct replica *r, const struct replica_options *o, const struct device_set *devices,
-							  struct rv_errtext *et) {
+/* Returns the fewer rows of logits; 0: all. */
+static int fewer_rows(int a, int b) {
+	return a == 0 || (b > 0 && b < a) ? b : a;
+}
+
+/* Gives all parts as many rows of logits as the one with the fewest: a sequence's gradient does not
+ * depend on its device. */
+static enum rv_err agree_on_logits(struct replica *r, struct rv_errtext *et) {
 	for (int i = 0; i < r->n_parts; i++)
-		RV_TRY(replica_part_init(r, i, o, devices->be[i], et));
+		r->logits_rows = fewer_rows(r->logits_rows, r->parts[i].logits_rows);
+	for (int i = 0; i < r->n_parts; i++)
+		if (r->parts[i].logits_rows != r->logits_rows)
+			RV_TRY(replica_part_reserve(r, &r->parts[i], et));
+	return RV_OK;
+}
+
+/* Builds one part after the other, and returns the first fault. */
+static enum rv_err init_parts(struct replica *r, struct rv_errtext *et) {
+	for (int i = 0; i < r->n_parts; i++)
+		RV_TRY(replica_part_init(r, i, et));
+	RV_TRY(agree_on_logits(r, et));
 	if (!r->on_device && r->zero != ZERO_WEIGHTS)
 		return RV_OK;
 	r->mirror = malloc(r->n * sizeof *r->mirror);
@@ -58,25 +75,22 @@ static enum rv_err first_fault(const struct replica *r, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-static enum rv_err connect_parts(struct replica *r, const struct device_set *devices, struct rv_errtext *et) {
+static enum rv_err connect_parts(struct replica *r, struct rv_errtext *et) {
 	if (r->n_parts == 1)
 		return RV_OK;
-	RV_TRY(comm_group_new(devices->be, r->n_parts, &r->group, et));
+	RV_TRY(comm_group_new(r->devices.be, r->n_parts, &r->group, et));
 	RV_TRY(team_new(r->n_parts, &r->team, et));
 	team_run(r->team, join_part, r);
 	return RV_OK;
 }
 
-static enum rv_err build(struct replica *r, const struct replica_options *o, const struct device_set *devices,
-						 struct rv_errtext *et) {
-	RV_TRY(init_parts(r, o, devices, et));
-	RV_TRY(connect_parts(r, devices, et));
-	if (o->initial_theta)
-		replica_set_theta(r, o->initial_theta);
+/* Sets the first weights. */
+static void draw_or_take(struct replica *r, const float *initial_theta) {
+	if (initial_theta)
+		replica_set_theta(r, initial_theta);
 	else
 		replica_draw_theta0(r);
 	replica_set_anchor(r, replica_theta(r));
-	return RV_OK;
 }
 
 /* Checks what the inner optimizer and the devices cannot do without. */
@@ -97,6 +111,40 @@ static enum rv_err check_savings(const struct replica *r, struct rv_errtext *et)
 	return RV_OK;
 }
 
+static void set_savings(struct replica *r, const struct savings *s) {
+	const struct backend_ops *ops = r->devices.be[0]->ops;
+	r->n_parts = r->devices.choice.n;
+	r->micro_batch = savings_micro_batch(s, &r->cfg);
+	r->logits_rows = s->logits_rows;
+	r->recompute = s->recompute;
+	r->moments = s->moments;
+	r->offload = s->offload && ops->alloc_on_host;
+	r->streams = s->stream;
+	r->zero = r->n_parts > 1 ? s->zero : ZERO_MOMENTS;
+	r->on_device = ops->alloc != host_backend_alloc && !r->offload;
+}
+
+/* Builds and connects the parts, without weights. */
+static enum rv_err build(struct replica *r, struct rv_errtext *et) {
+	RV_TRY(check_savings(r, et));
+	RV_TRY(init_parts(r, et));
+	return connect_parts(r, et);
+}
+
+static void release_parts(struct replica *r) {
+	if (r->team)
+		team_run(r->team, leave_part, r);
+	team_free(r->team);
+	comm_group_free(r->group);
+	for (int i = 0; i < r->n_parts; i++)
+		replica_part_release(&r->parts[i]);
+	free(r->mirror);
+	memset(r->parts, 0, sizeof r->parts);
+	r->team = NULL;
+	r->group = NULL;
+	r->mirror = NULL;
+}
+
 enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *data,
 						   const struct replica_options *options, const struct device_set *devices,
 						   struct replica **out, struct rv_errtext *et) {
@@ -111,18 +159,15 @@ enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *d
 	r->data = data;
 	r->shard = options->shard;
 	r->n_shards = options->n_shards;
-	r->micro_batch = r->most_micro_batch = savings_micro_batch(&options->savings, cfg);
-	r->recompute = options->savings.recompute;
-	r->moments = options->savings.moments;
-	r->offload = options->savings.offload && devices->be[0]->ops->alloc_on_host;
-	r->n_parts = devices->choice.n;
-	r->zero = r->n_parts > 1 ? options->savings.zero : ZERO_MOMENTS;
-	r->on_device = devices->be[0]->ops->alloc != host_backend_alloc && !r->offload;
+	r->devices = *devices;
+	r->host_threads = options->host_threads;
+	r->step_shards = options->step_shards ? options->step_shards : 1;
 	r->schedule = schedule_of(cfg);
 	r->inner = inner_registry[cfg->inner];
-	enum rv_err e = check_savings(r, et);
+	set_savings(r, &options->savings);
+	enum rv_err e = build(r, et);
 	if (e == RV_OK)
-		e = build(r, options, devices, et);
+		draw_or_take(r, options->initial_theta);
 	if (e != RV_OK) {
 		replica_free(r);
 		return e;
@@ -140,14 +185,18 @@ enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data
 void replica_free(struct replica *r) {
 	if (!r)
 		return;
-	if (r->team)
-		team_run(r->team, leave_part, r);
-	team_free(r->team);
-	comm_group_free(r->group);
-	for (int i = 0; i < r->n_parts; i++)
-		replica_part_release(&r->parts[i]);
-	free(r->mirror);
+	release_parts(r);
 	free(r);
+}
+
+void replica_give_back(struct replica *r) {
+	release_parts(r);
+}
+
+enum rv_err replica_remake(struct replica *r, const struct savings *s, struct rv_errtext *et) {
+	release_parts(r);
+	set_savings(r, s);
+	return build(r, et);
 }
 
 size_t replica_n_params(const struct replica *r) {
@@ -160,15 +209,12 @@ const struct model *replica_model(const struct replica *r) {
 
 struct savings replica_savings(const struct replica *r) {
 	return (struct savings){.micro_batch = r->micro_batch,
+							.logits_rows = r->logits_rows,
 							.recompute = r->recompute,
 							.moments = r->moments,
 							.offload = r->offload,
+							.stream = r->streams,
 							.zero = r->zero};
-}
-
-void replica_set_micro_batch(struct replica *r, int sequences) {
-	RV_ASSERT(sequences >= 1 && sequences <= r->most_micro_batch);
-	r->micro_batch = sequences;
 }
 
 void replica_set_anchor(struct replica *r, const float *theta) {
@@ -277,6 +323,7 @@ enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n
 	const int64_t began_us = rv_clock_monotonic_us();
 	RV_TRY(take_gradient(r, shards, n, out, et));
 	r->gradient_us = rv_clock_monotonic_us() - began_us;
+	r->batch_us = r->gradient_us / (int64_t)r->parts[0].batches;
 	struct step_work w = {.r = r, .params = inner_of(r, out->lr, sqrt(r->parts[0].squares))};
 	replica_settle(r);
 	on_all_parts(r, update_of_part, &w);

@@ -53,15 +53,19 @@ enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *d
 						   const struct replica_options *options, const struct device_set *devices,
 						   struct replica **out, struct rv_errtext *et);
 void replica_free(struct replica *r);
+/* Frees its memory on the devices and its vectors in the host's: the replica can only be freed
+ * afterwards, and asked what its configuration says. */
+void replica_give_back(struct replica *r);
 
 size_t replica_n_params(const struct replica *r);
 /* Returns the model with layout and shape; borrowed. */
 const struct model *replica_model(const struct replica *r);
-/* Returns its savings; micro_batch is never 0. */
+/* Returns its savings; micro_batch is never 0, and logits_rows is what there was room for. */
 struct savings replica_savings(const struct replica *r);
-/* Sets the sequences of a micro-batch, from 1 to what it was made for: for repeating what another
- * process computed with fewer. */
-void replica_set_micro_batch(struct replica *r, int sequences);
+/* Makes its memory anew with other savings, for repeating what another process computed:
+ * replica_load must follow, and with prox_mu replica_set_anchor. Returns what replica_new returns;
+ * after a fault it can only be freed. */
+enum rv_err replica_remake(struct replica *r, const struct savings *s, struct rv_errtext *et);
 /* Returns the parameters (n) in host memory, valid until the next call on r; on a CPU live, unless
  * several devices divide them. */
 const float *replica_theta(struct replica *r);
@@ -102,7 +106,10 @@ uint64_t replica_next(const struct replica *r);
 /* Makes one inner step (grad_accum micro-batches); global inner step += 1. Returns RV_E_RANGE if
  * loss or gradient is not finite: parameters are then unchanged, but the data cursor has advanced,
  * so that a retry reads other data. Returns RV_E_BUSY, with nothing changed, if the reading has
- * fewer sequences left than a step takes. */
+ * fewer sequences left than a step takes.
+ *
+ * With savings.offload the update of the weights goes on in the next step's forward pass; all
+ * else that reads or changes weights, moments or the gradient ends it first. */
 enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_errtext *et);
 /* Makes a step with the mean gradient over grad_accum micro-batches of each of n >= 1 `shards`, all
  * at this replica's cursor: what n data-parallel workers compute together. replica_step uses the
@@ -138,6 +145,12 @@ uint64_t replica_eval_tokens(const struct replica *r, uint64_t max_tokens);
 enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
 						 struct rv_errtext *et);
 
+/* Sets losses[i] to the mean loss of `theta` on number next + i, i below n, of the sequences of
+ * replica_eval(max_tokens): an evaluation in parts. The replica's weights, step and cursor stay.
+ * Faults as replica_eval. */
+enum rv_err replica_heldout_losses(struct replica *r, const float *theta, uint64_t max_tokens, uint64_t next,
+								   uint64_t n, double *losses, struct rv_errtext *et);
+
 /* Sets losses[i] to the mean loss of `theta` (NULL: the replica's own) on the sequence of stream
  * number next + i, i below n, of which `reading` holds all; of text that was opened with `order`.
  * Forward passes only. The replica's weights, step and cursor stay. Faults as replica_eval. */
@@ -147,8 +160,8 @@ enum rv_err replica_loss_on(struct replica *r, const float *theta, const struct 
 /* Makes a step end soon with RV_E_CANCELLED, as if it had not begun, once *stop (borrowed) is true
  * before its gradient is complete. NULL (the default): never. */
 void replica_abandon_with(struct replica *r, const atomic_bool *stop);
-/* Makes replica_eval and replica_loss_on end before their next batch with RV_E_CANCELLED while
- * *stop (borrowed) is true. NULL (the default): never. */
+/* Makes replica_eval, replica_heldout_losses and replica_loss_on end before their next batch with
+ * RV_E_CANCELLED while *stop (borrowed) is true. NULL (the default): never. */
 void replica_watch(struct replica *r, const atomic_bool *stop);
 
 /* Adds a vector (n, host, borrowed) to the replica's state below, in the order of the calls: that
@@ -163,9 +176,11 @@ void replica_keep(struct replica *r, float *vector);
 size_t replica_state_bytes(const struct replica *r);
 void replica_save(struct replica *r, uint8_t *out);
 /* Save in three parts: what changes with every batch read; the vectors; and the hash over its n
- * bytes, which needs no replica: any thread. */
+ * bytes, which needs no replica: any thread. Vectors of a device come through its pinned memory.
+ * Returns false, with `out` unspecified, if they are not copied at until_us (rv_clock_monotonic_us;
+ * INT64_MAX: no limit). */
 void replica_copy_head(const struct replica *r, uint8_t *out);
-void replica_copy_vectors(const struct replica *r, uint8_t *out);
+bool replica_copy_vectors(struct replica *r, uint8_t *out, int64_t until_us);
 void replica_seal(uint8_t *copy, size_t n);
 /* Returns true if its vectors are in devices' own memory, not the host's. */
 bool replica_is_on_device(const struct replica *r);
@@ -178,27 +193,40 @@ struct replica_vector {
 	size_t bytes;
 };
 enum { REPLICA_MAX_VECTORS = 80 + REPLICA_MAX_KEPT };
-int replica_vectors(const struct replica *r, struct replica_vector list[REPLICA_MAX_VECTORS]);
+int replica_vectors(struct replica *r, struct replica_vector list[REPLICA_MAX_VECTORS]);
 
-/* The same state, byte for byte, in pieces: where the replica has them, or, of a device's memory,
- * copied one by one into its pinned memory (savings.stream). Begin notes what changes with every
- * batch read. Any one thread may take the pieces, until the replica changes; of a device's memory
- * while no other thread uses the device. */
+/* The pieces of a state, in their order, without its hash: where the replica has them, or, of a
+ * device's memory, copied into its pinned memory while the caller works on the piece before. */
 enum { REPLICA_PIECE_BYTES = 1 << 20, REPLICA_HEAD_BYTES = 64 };
-struct replica_stream {
+struct replica_pieces {
 	uint8_t head[REPLICA_HEAD_BYTES];
 	struct replica_vector parts[1 + REPLICA_MAX_VECTORS]; /* in their order in the state */
 	struct backend *on[1 + REPLICA_MAX_VECTORS];          /* whose memory has part i; NULL: the host's */
-	int n, i;
-	size_t done; /* bytes of part i */
+	int n;
+	struct replica_place {
+		int part;
+		size_t done; /* bytes of it */
+	} next, ahead;   /* of the piece to return; of the one to begin to copy */
+	int under_way;   /* pieces between them */
+};
+
+/* The same state, byte for byte, in pieces (savings.stream). Begin notes what changes with every
+ * batch read. Any one thread may take the pieces, until the replica changes; of a device's memory
+ * while no other thread uses the device. `room` (REPLICA_PIECE_BYTES, borrowed) gets each piece, so
+ * that it lasts without the replica; NULL: pieces are returned where they are. */
+struct replica_stream {
+	struct replica_pieces pieces;
+	uint8_t *room;
 	struct rv_hasher hasher;
 	struct rv_hash hash;
 	bool ended;
 };
-void replica_stream_begin(const struct replica *r, struct replica_stream *s);
+void replica_stream_begin(struct replica *r, struct replica_stream *s, uint8_t *room);
 /* Returns the next piece, which lasts until the next call, and its bytes, at most
  * REPLICA_PIECE_BYTES; NULL: there is none. */
 const void *replica_stream_next(struct replica_stream *s, size_t *n);
+/* Ends the copies under way of pieces that nobody will take. */
+void replica_stream_drop(struct replica_stream *s);
 
 /* Checks the hash of n bytes, without a replica. Returns RV_E_CORRUPT, RV_E_NOMEM, and the source's
  * faults. */

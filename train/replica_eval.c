@@ -22,11 +22,11 @@ uint64_t replica_eval_tokens(const struct replica *r, uint64_t max_tokens) {
 	return dataset_heldout_used(r->data, max_tokens) * (uint64_t)r->cfg.context;
 }
 
-/* The sequences of an evaluation: `n` held-out ones, spread evenly over all; or, with `reading`,
- * those from number `next` of it on. */
+/* The sequences of an evaluation: `n` held-out ones from number `next` on, of `among` that are
+ * spread evenly over all; or, with `reading`, those from number `next` of it on. */
 struct eval_text {
 	const struct reading *reading;
-	uint64_t next, n;
+	uint64_t next, n, among;
 	double *losses; /* (n) mean of each sequence; NULL: they are not wanted */
 };
 
@@ -40,8 +40,8 @@ static enum rv_err read_eval(const struct replica *r, struct replica_part *p, co
 			RV_TRY(dataset_sequence_at(r->data, reading_position(text->reading, text->next + done + i), inputs, targets,
 									   et));
 		else
-			RV_TRY(dataset_heldout_sequence(r->data, dataset_heldout_spread(r->data, done + i, text->n), inputs,
-											targets, et));
+			RV_TRY(dataset_heldout_sequence(
+				r->data, dataset_heldout_spread(r->data, text->next + done + i, text->among), inputs, targets, et));
 	}
 	return RV_OK;
 }
@@ -203,6 +203,7 @@ static void return_memory(struct replica *r) {
 
 static enum rv_err loss_of(struct replica *r, const float *theta, const struct eval_text *text, double *loss,
 						   struct rv_errtext *et) {
+	replica_end_update(r);
 	if (r->zero == ZERO_WEIGHTS)
 		return divided_loss_of(r, theta, text, loss, et);
 	if (!theta)
@@ -215,8 +216,18 @@ static enum rv_err loss_of(struct replica *r, const float *theta, const struct e
 
 enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
 						 struct rv_errtext *et) {
-	const struct eval_text text = {.n = dataset_heldout_used(r->data, max_tokens)};
+	const uint64_t n = dataset_heldout_used(r->data, max_tokens);
+	const struct eval_text text = {.n = n, .among = n};
 	return loss_of(r, theta, &text, loss, et);
+}
+
+enum rv_err replica_heldout_losses(struct replica *r, const float *theta, uint64_t max_tokens, uint64_t next,
+								   uint64_t n, double *losses, struct rv_errtext *et) {
+	const uint64_t among = dataset_heldout_used(r->data, max_tokens);
+	RV_ASSERT(n > 0 && next + n <= among);
+	const struct eval_text text = {.next = next, .n = n, .among = among, .losses = losses};
+	double mean;
+	return loss_of(r, theta, &text, &mean, et);
 }
 
 enum rv_err replica_loss_on(struct replica *r, const float *theta, const struct reading *reading, uint64_t next,

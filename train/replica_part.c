@@ -37,11 +37,10 @@ static enum rv_err offload(struct replica_part *p, size_t n, int threads, struct
 }
 
 /* Allocates weights and gradients, or the part's slices of them and windows for the rest. */
-static enum rv_err alloc_weights(const struct replica *r, struct replica_part *p, int host_threads,
-								 struct rv_errtext *et) {
+static enum rv_err alloc_weights(const struct replica *r, struct replica_part *p, struct rv_errtext *et) {
 	const struct comm_slice held = replica_part_held(r, p);
 	const size_t owned = p->slice.end - p->slice.begin;
-	RV_TRY(r->offload ? offload(p, r->n, host_threads, et)
+	RV_TRY(r->offload ? offload(p, r->n, r->host_threads, et)
 					  : alloc_vector(p->be, held.end - held.begin, &p->theta, "weights", et));
 	RV_TRY(alloc_vector(p->be, r->zero == ZERO_MOMENTS ? r->n : owned, &p->grad, "gradient", et));
 	if (r->zero == ZERO_MOMENTS)
@@ -58,6 +57,18 @@ static enum rv_err alloc_host(const struct replica *r, struct replica_part *p, s
 	if (!p->inputs || !p->targets || !p->losses)
 		return rv_fail(et, RV_E_NOMEM, "replica: no memory for a batch of %zu tokens", tokens);
 	return RV_OK;
+}
+
+/* Returns where the piece of an update on the host that begins at `at` ends: with its section, so
+ * that a section is complete as soon as possible, to whole blocks of moments. */
+static size_t piece_end(const struct replica_part *p, size_t at) {
+	_Static_assert(OFFLOAD_FLOATS % MOMENTS_BLOCK == 0, "pieces are whole blocks of moments");
+	const struct model_layout *l = &p->model->layout;
+	const size_t section = model_section_begin(l, model_section_of(l, at) + 1);
+	size_t end = (section + MOMENTS_BLOCK - 1) / MOMENTS_BLOCK * MOMENTS_BLOCK;
+	if (end > at + OFFLOAD_FLOATS)
+		end = at + OFFLOAD_FLOATS;
+	return end < l->n_params ? end : l->n_params;
 }
 
 /* Cuts `spans` to [begin, end), relative to `begin`. Returns how many are left. */
@@ -82,30 +93,31 @@ static enum rv_err cut_spans(struct replica_part *p, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* Reserves device memory for steps beside the vectors, once these are there. */
-static enum rv_err reserve_steps(const struct replica *r, struct replica_part *p, const struct replica_options *o,
-								 struct rv_errtext *et) {
+enum rv_err replica_part_reserve(const struct replica *r, struct replica_part *p, struct rv_errtext *et) {
 	struct step_bounds s = step_bounds_of(&(struct step_source){.run = &r->cfg,
 																.family = p->model->ops,
 																.shape = &p->model->shape,
 																.layout = &p->model->layout,
 																.inner = r->inner,
 																.devices = r->n_parts,
-																.shards = o->step_shards ? o->step_shards : 1,
+																.shards = r->step_shards,
 																.micro_batch = r->micro_batch,
-																.offload = r->offload,
-																.streams = o->savings.stream});
+																.logits_rows = r->logits_rows,
+																.offload = r->offload});
 	s.params[0] = p->theta;
 	if (r->zero == ZERO_WEIGHTS)
 		windows_weights(p->windows, s.params);
-	return p->be->ops->reserve ? p->be->ops->reserve(p->be, &s, et) : RV_OK;
+	if (p->be->ops->reserve)
+		RV_TRY(p->be->ops->reserve(p->be, &s, et));
+	p->logits_rows = s.logits_rows;
+	return RV_OK;
 }
 
-enum rv_err replica_part_init(struct replica *r, int index, const struct replica_options *o, struct backend *be,
-							  struct rv_errtext *et) {
+enum rv_err replica_part_init(struct replica *r, int index, struct rv_errtext *et) {
 	struct replica_part *p = &r->parts[index];
+	struct backend *be = r->devices.be[index];
 	const struct model_shape shape = model_shape_of(&r->cfg);
-	const struct model_options options = {.max_batch = r->micro_batch, .recompute = o->savings.recompute};
+	const struct model_options options = {.max_batch = r->micro_batch, .recompute = r->recompute};
 	p->be = be;
 	RV_TRY(model_new(model_family(&r->cfg), &shape, &options, be, &p->model, et));
 	r->n = p->model->layout.n_params;
@@ -113,7 +125,7 @@ enum rv_err replica_part_init(struct replica *r, int index, const struct replica
 	if (p->slice.begin == p->slice.end)
 		return rv_fail(et, RV_E_RANGE, "%zu parameters cannot be divided among %d devices", r->n, r->n_parts);
 	p->updated = r->inner->whole_matrices ? (struct comm_slice){0, r->n} : p->slice;
-	RV_TRY(alloc_weights(r, p, o->host_threads, et));
+	RV_TRY(alloc_weights(r, p, et));
 	RV_TRY(alloc_moments(r, p, &p->m, "first moment", et));
 	RV_TRY(alloc_moments(r, p, &p->v, "second moment", et));
 	if (r->cfg.prox_mu > 0)
@@ -123,11 +135,18 @@ enum rv_err replica_part_init(struct replica *r, int index, const struct replica
 		RV_TRY(alloc_vector(be, scratch, &p->scratch, "scratch of the inner optimizer", et));
 	RV_TRY(cut_spans(p, et));
 	RV_TRY(alloc_host(r, p, et));
-	return reserve_steps(r, p, o, et);
+	return replica_part_reserve(r, p, et);
+}
+
+/* Ends copies of gradients that no step will take. */
+static void drop_fetches(struct replica_part *p) {
+	for (size_t at = p->host_step.at; at < p->host_step.fetched; at = piece_end(p, at))
+		(void)p->be->ops->end_fetch(p->be);
 }
 
 void replica_part_release(struct replica_part *p) {
 	void *vectors[] = {p->theta, p->grad, p->anchor, p->scratch}, *moments[] = {p->m, p->v};
+	drop_fetches(p); /* of gradients, which are freed next */
 	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
 		if (vectors[i])
 			p->be->ops->free(p->be, vectors[i]);
@@ -145,29 +164,113 @@ void replica_part_release(struct replica_part *p) {
 	free(p->losses);
 }
 
+/* ---- an update on the host ---- */
+
+/* Returns all that the part updates. */
+static struct inner_slice slice_of(const struct replica *r, const struct replica_part *p) {
+	return (struct inner_slice){.be = replica_part_updater(p),
+								.theta = replica_part_theta(r, p, p->updated.begin),
+								.m = p->m,
+								.v = p->v,
+								.moments = r->moments,
+								.n_moments = replica_part_updated(p),
+								.grad = replica_part_grad(r, p, p->updated.begin),
+								.scratch = p->scratch,
+								.first = p->updated.begin,
+								.n = replica_part_updated(p),
+								.spans = p->spans,
+								.n_spans = p->n_spans,
+								.layout = &p->model->layout};
+}
+
+/* Starts the copy of the next gradients to the host. */
+static void fetch_next(struct replica_part *p) {
+	struct host_step *u = &p->host_step;
+	const size_t end = u->fetched < p->model->layout.n_params ? piece_end(p, u->fetched) : u->fetched;
+	if (end > u->fetched)
+		p->be->ops->start_fetch(p->be, p->grad + u->fetched, end - u->fetched);
+	u->fetched = end;
+}
+
+/* Updates the next piece; its gradients, which are no longer needed, make room for its weights on
+ * their way. */
+static void update_piece(const struct replica *r, struct replica_part *p) {
+	struct host_step *u = &p->host_step;
+	const size_t end = piece_end(p, u->at);
+	struct inner_slice s = slice_of(r, p);
+	s.grad = p->be->ops->end_fetch(p->be);
+	s.theta += u->at;
+	s.at = s.first = u->at;
+	s.n = end - u->at;
+	s.n_spans = cut(p->spans, p->n_spans, u->at, end, p->cut);
+	s.spans = p->cut;
+	r->inner->step(&s, &u->params);
+	p->be->ops->host_wrote(p->be, s.theta, s.n, p->grad + u->at);
+	u->at = end;
+	fetch_next(p);
+	u->pending = end < r->n;
+}
+
+/* Updates, piece by piece, all weights before `end`: gradients of the next pieces are on their way
+ * to the host, and weights of the last ones to the device. A step that is abandoned does not
+ * abandon the update, which belongs to the step before. */
+static void update_until(const struct replica *r, struct replica_part *p, size_t end) {
+	const atomic_bool *abandons = gate_abandons();
+	gate_abandon_with(NULL);
+	while (p->host_step.pending && p->host_step.at < end)
+		update_piece(r, p);
+	gate_abandon_with(abandons);
+}
+
+/* Begins the update: the first gradients are on their way. */
+static void begin_update(struct replica_part *p, const struct inner_params *params) {
+	RV_ASSERT(!p->host_step.pending);
+	p->host_step = (struct host_step){.pending = true, .params = *params};
+	p->be->ops->begin_copies(p->be);
+	for (int i = 0; i < FETCHES; i++)
+		fetch_next(p);
+}
+
+void replica_end_update(struct replica *r) {
+	for (int i = 0; i < r->n_parts; i++)
+		update_until(r, &r->parts[i], r->n);
+}
+
 /* ---- the gradient ---- */
 
 static uint64_t sequences_of_shard(const struct replica *r) {
 	return savings_step_sequences(&r->cfg);
 }
 
-/* Reads sequence i of the step: of its shard, or of the stream. */
-static enum rv_err read_sequence(const struct replica *r, const struct replica_share *s, uint64_t i, int32_t *inputs,
-								 int32_t *targets, struct rv_errtext *et) {
+/* Reads sequence i of the step at `cursor`: of its shard, or of the stream. */
+static enum rv_err read_sequence(const struct replica *r, const struct replica_share *s, uint64_t cursor, uint64_t i,
+								 int32_t *inputs, int32_t *targets, struct rv_errtext *et) {
 	const uint64_t place = i / sequences_of_shard(r);
 	RV_ASSERT(place < (uint64_t)s->n_shards);
 	if (r->has_reading)
-		return dataset_sequence_at(r->data, reading_position(&r->reading, r->cursor + i), inputs, targets, et);
-	return dataset_train_sequence(r->data, s->shards[place], r->cursor + i % sequences_of_shard(r), inputs, targets,
-								  et);
+		return dataset_sequence_at(r->data, reading_position(&r->reading, cursor + i), inputs, targets, et);
+	return dataset_train_sequence(r->data, s->shards[place], cursor + i % sequences_of_shard(r), inputs, targets, et);
 }
 
-/* Reads sequences [at, at + b) of the step, shard after shard. */
-static enum rv_err read_batch(const struct replica *r, struct replica_part *p, const struct replica_share *s,
-							  uint64_t at, uint64_t b, struct rv_errtext *et) {
+/* The same, if nobody has to wait for it. */
+static enum rv_err read_present(const struct replica *r, const struct replica_share *s, uint64_t cursor, uint64_t i,
+								int32_t *inputs, int32_t *targets, struct rv_errtext *et) {
+	const uint64_t at = cursor + i % sequences_of_shard(r);
+	if (r->has_reading)
+		return dataset_present_sequence_at(r->data, reading_position(&r->reading, cursor + i), inputs, targets, et);
+	return dataset_present_train_sequence(r->data, s->shards[i / sequences_of_shard(r)], at, inputs, targets, et);
+}
+
+typedef enum rv_err (*sequence_reader)(const struct replica *r, const struct replica_share *s, uint64_t cursor,
+									   uint64_t i, int32_t *inputs, int32_t *targets, struct rv_errtext *et);
+
+/* Reads sequences [at, at + b) of the step at `cursor`, shard after shard. */
+static enum rv_err read_batch(const struct replica *r, struct replica_part *p, sequence_reader read,
+							  const struct replica_share *s, uint64_t cursor, uint64_t at, uint64_t b,
+							  struct rv_errtext *et) {
 	size_t context = (size_t)r->cfg.context;
 	for (uint64_t i = 0; i < b; i++)
-		RV_TRY(read_sequence(r, s, at + i, p->inputs + i * context, p->targets + i * context, et));
+		RV_TRY(read(r, s, cursor, at + i, p->inputs + i * context, p->targets + i * context, et));
 	return RV_OK;
 }
 
@@ -182,6 +285,12 @@ struct ready_ctx {
 	struct replica *r;
 	struct replica_part *p;
 };
+
+/* Updates, on the host, the weights of the next section before operations read them. */
+static void update_before_section(void *ctx, int section) {
+	const struct ready_ctx *c = ctx;
+	update_until(c->r, c->p, model_section_begin(&c->p->model->layout, section + 1));
+}
 
 static void send_ready(const struct replica *r, struct replica_part *p) {
 	if (p->ready_begin == p->ready_end)
@@ -203,20 +312,37 @@ static void on_gradients(void *ctx, size_t begin, size_t end) {
 		send_ready(c->r, p);
 }
 
+/* What to wait for after a micro-batch. */
+enum pace {
+	PACE_NOTHING,    /* before the step's losses */
+	PACE_ONE_BEFORE, /* the one before it: the device computes while the next is read and launched */
+	PACE_ALL
+};
+
+/* Returns what to wait for, so that no more are queued than a pause may wait for: a step, or two
+ * micro-batches, or one. Nothing is known in a process's first step. */
+static enum pace pace_of(const struct replica *r) {
+	enum { STEP_MAX_US = RV_US_PER_S / 2, BATCH_MAX_US = RV_US_PER_S / 2 };
+	if (gate_limits_device() || r->gradient_us == 0 || r->batch_us > BATCH_MAX_US)
+		return PACE_ALL;
+	return r->gradient_us > STEP_MAX_US ? PACE_ONE_BEFORE : PACE_NOTHING;
+}
+
 /* Starts and ends a micro-batch: while the time of GPUs is limited it is waited for, and rested
- * after. It is also waited for where a step takes long, so that no more of them are queued than a
- * pause may wait for. The time of processors is limited within their kernels. */
+ * after. The time of processors is limited within their kernels. */
 static int64_t begin_batch(const struct replica *r) {
 	gate_pass(r->stop);
 	return rv_clock_monotonic_us();
 }
 
 static void end_batch(const struct replica *r, const struct replica_part *p, int64_t began_us) {
-	enum { QUEUED_MAX_US = RV_US_PER_S / 2 };
-	const bool is_long = r->gradient_us == 0 || r->gradient_us > QUEUED_MAX_US;
-	if (!p->be->ops->micro_losses || (!gate_limits_device() && !is_long))
+	const enum pace pace = pace_of(r);
+	if (!p->be->ops->micro_losses)
 		return;
-	p->be->ops->sync(p->be);
+	if (pace == PACE_ALL)
+		p->be->ops->sync(p->be);
+	else if (pace == PACE_ONE_BEFORE)
+		p->be->ops->micro_pace(p->be);
 	if (gate_limits_device())
 		gate_device_end(rv_clock_monotonic_us() - began_us, r->stop);
 }
@@ -238,7 +364,14 @@ static void end_pass(struct replica_part *p) {
 static bool run_batch(struct replica *r, struct replica_part *p, float grad_scale, uint64_t b, enum gradient_mode mode,
 					  bool last) {
 	struct ready_ctx ready = {r, p};
+	if (gate_limits_device()) /* its time is taken, and the host's would count as the device's */
+		replica_end_update(r);
 	const int64_t began_us = begin_batch(r);
+	p->batches++;
+	if (p->host && mode == GRADIENT_WRITE) {
+		p->model->before_section = update_before_section;
+		p->model->before_section_ctx = &ready;
+	}
 	if (p->windows) {
 		begin_pass(r, p);
 	} else if (last && p->comm) {
@@ -250,6 +383,8 @@ static bool run_batch(struct replica *r, struct replica_part *p, float grad_scal
 									   grad_scale, p->losses, mode);
 	gate_abandon_with(NULL);
 	p->model->on_gradients = NULL;
+	p->model->before_section = NULL;
+	RV_ASSERT(!p->host_step.pending);
 	if (p->windows)
 		end_pass(p);
 	end_batch(r, p, began_us);
@@ -300,7 +435,7 @@ static enum rv_err accumulate(struct replica *r, struct replica_part *p, const s
 	double of_shard = 0;
 	for (uint64_t at = begin, b; at < end; at += b) {
 		b = batch_at(r, at, end);
-		RV_TRY(read_batch(r, p, s, at, b, et));
+		RV_TRY(read_batch(r, p, read_sequence, s, r->cursor, at, b, et));
 		const bool writes = at == begin || p->windows;
 		if (run_batch(r, p, s->grad_scale, b, writes ? GRADIENT_WRITE : GRADIENT_ADD, at + b == end))
 			add_losses(r, p, &of_shard, p->losses, (size_t)b * (size_t)r->cfg.context, at + b, end);
@@ -308,6 +443,20 @@ static enum rv_err accumulate(struct replica *r, struct replica_part *p, const s
 			return rv_fail(et, RV_E_CANCELLED, "the step was abandoned");
 	}
 	return RV_OK;
+}
+
+/* Reads and prepares the first micro-batch of the next step, at sequence `begin` of [.., end),
+ * while the device computes: if there is one, and it is here: the losses of this step, which may be
+ * the round's last, do not wait for text. The next step reads it again. */
+static void prepare_next(const struct replica *r, struct replica_part *p, const struct replica_share *s, uint64_t begin,
+						 uint64_t end) {
+	const uint64_t sequences = sequences_of_shard(r),
+				   read = r->has_reading ? sequences * (uint64_t)s->n_shards : sequences;
+	const uint64_t cursor = r->cursor + read, b = batch_at(r, begin, end);
+	if (!p->be->ops->micro_prepare || (r->has_reading && !reading_has(&r->reading, cursor, read)))
+		return;
+	if (read_batch(r, p, read_present, s, cursor, begin, b, NULL) == RV_OK)
+		model_micro_prepare(p->model, p->inputs, p->targets, (int)b, (int)r->cfg.context, s->grad_scale);
 }
 
 /* Makes the exchanges that the others wait for in a failed part; its terms are not used. */
@@ -373,6 +522,7 @@ void replica_part_gradient(struct replica *r, int index, const struct replica_sh
 	uint64_t all = (uint64_t)s->n_shards * sequences_of_shard(r), k = (uint64_t)r->n_parts, i = (uint64_t)index;
 	p->loss = 0;
 	p->passes = 0;
+	p->batches = 0;
 	p->exchange_failed = false;
 	if (p->windows)
 		windows_begin_step(p->windows);
@@ -380,6 +530,8 @@ void replica_part_gradient(struct replica *r, int index, const struct replica_sh
 	p->squares = 0;
 	if (!p->comm)
 		add_proximal(r, p);
+	if (p->err == RV_OK)
+		prepare_next(r, p, s, all * i / k, all * (i + 1) / k);
 	collect_losses(r, p, all * i / k, all * (i + 1) / k, p->comm || p->err != RV_OK ? NULL : &p->squares);
 	if (p->comm)
 		exchange(r, p, all);
@@ -387,56 +539,10 @@ void replica_part_gradient(struct replica *r, int index, const struct replica_sh
 
 /* ---- the update ---- */
 
-/* Returns all that the part updates. */
-static struct inner_slice slice_of(const struct replica *r, const struct replica_part *p) {
-	return (struct inner_slice){.be = replica_part_updater(p),
-								.theta = replica_part_theta(r, p, p->updated.begin),
-								.m = p->m,
-								.v = p->v,
-								.moments = r->moments,
-								.n_moments = replica_part_updated(p),
-								.grad = replica_part_grad(r, p, p->updated.begin),
-								.scratch = p->scratch,
-								.first = p->updated.begin,
-								.n = replica_part_updated(p),
-								.spans = p->spans,
-								.n_spans = p->n_spans,
-								.layout = &p->model->layout};
-}
-
-/* Starts the copy of the next gradients to the host. Returns where those behind them begin. */
-static size_t fetch_next(const struct replica *r, struct replica_part *p, size_t at) {
-	const size_t n = r->n - at < OFFLOAD_FLOATS ? r->n - at : OFFLOAD_FLOATS;
-	if (n > 0)
-		p->be->ops->start_fetch(p->be, p->grad + at, n);
-	return at + n;
-}
-
-/* Updates on the host, piece by piece: gradients of the next pieces are on their way there, and
- * weights of the last ones to the device. */
-static void update_on_host(const struct replica *r, struct replica_part *p, const struct inner_params *params) {
-	_Static_assert(OFFLOAD_FLOATS % MOMENTS_BLOCK == 0, "pieces are whole blocks of moments");
-	size_t next = 0;
-	for (int i = 0; i < FETCHES; i++)
-		next = fetch_next(r, p, next);
-	for (size_t at = 0; at < r->n; at += OFFLOAD_FLOATS) {
-		struct inner_slice s = slice_of(r, p);
-		s.grad = p->be->ops->end_fetch(p->be);
-		s.theta += at;
-		s.at = s.first = at;
-		s.n = r->n - at < OFFLOAD_FLOATS ? r->n - at : OFFLOAD_FLOATS;
-		s.n_spans = cut(p->spans, p->n_spans, at, at + s.n, p->cut);
-		s.spans = p->cut;
-		r->inner->step(&s, params);
-		p->be->ops->host_wrote(p->be, s.theta, s.n);
-		next = fetch_next(r, p, next);
-	}
-}
-
 void replica_part_update(struct replica *r, int index, const struct inner_params *params) {
 	struct replica_part *p = &r->parts[index];
 	if (p->host) {
-		update_on_host(r, p, params);
+		begin_update(p, params);
 		return;
 	}
 	if (p->comm && r->inner->whole_matrices) {

@@ -4,14 +4,15 @@
  *   u64 global_step, u64 adam_steps, u64 cursor, u32 moments (0: fp32, 1: 8 bits), u32 0,
  *   f32 theta[n], m, v (f32[n] each, or as kernels/moments.h lays them out),
  *   kept vectors, f32 [n] each: residual of error feedback, start and momentum of eager updates,
- *   u8 hash[32]: BLAKE2b-256 over "rivulet replica" and all bytes before it. Little-endian. */
+ *   u8 hash[32]: BLAKE2b-256 over "rivulet replica" and all bytes before it. Little-endian.
+ *
+ * replica_stream.c brings the vectors to the host. */
 #include "train/replica.h"
 
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "train/replica_internal.h"
-#include "train/step_bounds.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -20,9 +21,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vectors are stored as they lie in memory");
 
-#define STATE_MAGIC  UINT64_C(0x43494c5045525652) /* "RVREPLIC" */
-#define STATE_DOMAIN "rivulet replica"
-enum { STATE_VERSION = 1, STATE_HEADER_BYTES = 64 };
+#define STATE_MAGIC UINT64_C(0x43494c5045525652) /* "RVREPLIC" */
+enum { STATE_VERSION = 1, STATE_HEADER_BYTES = REPLICA_HEAD_BYTES };
 
 void replica_keep(struct replica *r, float *vector) {
 	RV_ASSERT(!vector || r->n_kept < REPLICA_MAX_KEPT);
@@ -41,7 +41,7 @@ size_t replica_state_bytes(const struct replica *r) {
 }
 
 static struct rv_hash hash_state(const uint8_t *state, size_t n) {
-	struct rv_hasher h = rv_hasher_of(STATE_DOMAIN);
+	struct rv_hasher h = rv_hasher_of(REPLICA_STATE_DOMAIN);
 	rv_hash_update(&h, state, n);
 	return rv_hash_final(&h);
 }
@@ -100,9 +100,8 @@ static int list_theta(const struct replica *r, struct replica_vector *list, stru
 	return parts;
 }
 
-/* Lists theta, then each part's slices of m and v on its device (`on`), or in host memory (NULL)
- * as the kept vectors, which come last. */
-static int list_vectors(const struct replica *r, struct replica_vector *list, struct backend *on[REPLICA_MAX_VECTORS]) {
+int replica_list_vectors(const struct replica *r, struct replica_vector *list,
+						 struct backend *on[REPLICA_MAX_VECTORS]) {
 	_Static_assert(REPLICA_MAX_VECTORS >= (1 + 2 * 2) * COMM_MAX_MEMBERS + REPLICA_MAX_KEPT,
 				   "theta, m and v of each part (codes and tops), kept vectors");
 	const size_t vector = r->n * sizeof(float), moments = moments_bytes(r->moments, r->n);
@@ -126,21 +125,11 @@ static int list_vectors(const struct replica *r, struct replica_vector *list, st
 	return n;
 }
 
-int replica_vectors(const struct replica *r, struct replica_vector list[REPLICA_MAX_VECTORS]) {
+int replica_vectors(struct replica *r, struct replica_vector list[REPLICA_MAX_VECTORS]) {
 	struct backend *on[REPLICA_MAX_VECTORS];
 	RV_ASSERT(!r->on_device);
-	return list_vectors(r, list, on);
-}
-
-void replica_copy_vectors(const struct replica *r, uint8_t *out) {
-	struct replica_vector list[REPLICA_MAX_VECTORS];
-	struct backend *on[REPLICA_MAX_VECTORS];
-	int n = list_vectors(r, list, on);
-	for (int i = 0; i < n; i++)
-		if (on[i])
-			on[i]->ops->download(on[i], out + list[i].at, list[i].from, list[i].bytes);
-		else
-			memcpy(out + list[i].at, list[i].from, list[i].bytes);
+	replica_end_update(r);
+	return replica_list_vectors(r, list, on);
 }
 
 void replica_seal(uint8_t *copy, size_t n) {
@@ -151,78 +140,8 @@ void replica_seal(uint8_t *copy, size_t n) {
 
 void replica_save(struct replica *r, uint8_t *out) {
 	replica_copy_head(r, out);
-	replica_copy_vectors(r, out);
+	(void)replica_copy_vectors(r, out, INT64_MAX);
 	replica_seal(out, replica_state_bytes(r));
-}
-
-/* ---- the state in pieces ---- */
-
-static void swap_parts(struct replica_stream *s, int i, int k) {
-	const struct replica_vector part = s->parts[i];
-	struct backend *on = s->on[i];
-	s->parts[i] = s->parts[k];
-	s->on[i] = s->on[k];
-	s->parts[k] = part;
-	s->on[k] = on;
-}
-
-/* Sorts by place: the parts' slices of m come before those of v. */
-static void sort_parts(struct replica_stream *s) {
-	for (int i = 1; i < s->n; i++)
-		for (int k = i; k > 0 && s->parts[k - 1].at > s->parts[k].at; k--)
-			swap_parts(s, k, k - 1);
-}
-
-void replica_stream_begin(const struct replica *r, struct replica_stream *s) {
-	_Static_assert((int)REPLICA_HEAD_BYTES == (int)STATE_HEADER_BYTES, "the header");
-	_Static_assert((size_t)REPLICA_PIECE_BYTES == STREAMED_FLOATS * sizeof(float), "as step_bounds.h reserves");
-	*s = (struct replica_stream){.hasher = rv_hasher_of(STATE_DOMAIN)};
-	replica_copy_head(r, s->head);
-	s->parts[0] = (struct replica_vector){0, s->head, STATE_HEADER_BYTES};
-	s->n = 1 + list_vectors(r, s->parts + 1, s->on + 1);
-	for (int i = 0; i < s->n && !r->on_device; i++)
-		s->on[i] = NULL;
-	sort_parts(s);
-	size_t end = 0;
-	for (int i = 0; i < s->n; i++) {
-		RV_ASSERT(s->parts[i].at == end);
-		end += s->parts[i].bytes;
-	}
-	RV_ASSERT(end + RV_HASH_BYTES == replica_state_bytes(r));
-}
-
-/* Returns the hash of what was read, and that it was the last. */
-static const void *end_stream(struct replica_stream *s, size_t *n) {
-	if (s->ended)
-		return NULL;
-	s->ended = true;
-	s->hash = rv_hash_final(&s->hasher);
-	*n = RV_HASH_BYTES;
-	return s->hash.b;
-}
-
-/* Returns n bytes at `from` in the memory of `on`, in the host's. */
-static const void *bring(struct backend *on, const uint8_t *from, size_t n) {
-	if (!on)
-		return from;
-	RV_ASSERT(n % sizeof(float) == 0);
-	on->ops->start_fetch(on, (const float *)(const void *)from, n / sizeof(float));
-	return on->ops->end_fetch(on);
-}
-
-const void *replica_stream_next(struct replica_stream *s, size_t *n) {
-	while (s->i < s->n && s->done == s->parts[s->i].bytes) {
-		s->i++;
-		s->done = 0;
-	}
-	if (s->i == s->n)
-		return end_stream(s, n);
-	const struct replica_vector *p = &s->parts[s->i];
-	*n = p->bytes - s->done < REPLICA_PIECE_BYTES ? p->bytes - s->done : REPLICA_PIECE_BYTES;
-	const void *piece = bring(s->on[s->i], (const uint8_t *)p->from + s->done, *n);
-	rv_hash_update(&s->hasher, piece, *n);
-	s->done += *n;
-	return piece;
 }
 
 /* ---- loading ---- */
@@ -313,7 +232,7 @@ static size_t piece_of(size_t left) {
 /* Compares the hash at its end. */
 static enum rv_err check_hash(const struct state_reading *s, struct rv_errtext *et) {
 	const size_t hashed = s->n - RV_HASH_BYTES;
-	struct rv_hasher h = rv_hasher_of(STATE_DOMAIN);
+	struct rv_hasher h = rv_hasher_of(REPLICA_STATE_DOMAIN);
 	struct rv_hash stored;
 	for (size_t at = 0, n; at < hashed; at += n) {
 		n = piece_of(hashed - at);
@@ -451,6 +370,7 @@ static void reset_moments(struct replica *r) {
 static enum rv_err load(struct replica *r, const struct state_reading *s, struct rv_errtext *et) {
 	struct state_header h = {0};
 	RV_TRY(check_state(r, s, &h, et));
+	replica_end_update(r);
 	const enum rv_err e = load_vectors(r, s, (enum moments)h.moments, et);
 	if (e != RV_OK) {
 		reset_moments(r);
@@ -502,6 +422,7 @@ static bool is_finite_moment(const struct replica *r, const struct replica_part 
 
 bool replica_heal(struct replica *r) {
 	bool finite = true;
+	replica_end_update(r);
 	for (int i = 0; i < r->n_parts && finite; i++) {
 		const struct replica_part *p = &r->parts[i];
 		finite = is_finite_moment(r, p, p->m) && is_finite_moment(r, p, p->v);

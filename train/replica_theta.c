@@ -9,6 +9,7 @@ bool replica_is_on_device(const struct replica *r) {
 }
 
 const float *replica_theta(struct replica *r) {
+	replica_end_update(r);
 	if (!r->mirror)
 		return r->parts[0].theta;
 	replica_get_part(r, 0, r->n, r->mirror);
@@ -23,7 +24,7 @@ float *replica_device_theta(struct replica *r, struct backend **be) {
 void replica_draw_theta0(struct replica *r) {
 	const struct model *m = r->parts[0].model;
 	if (r->zero == ZERO_WEIGHTS) {
-		model_init_host_params(m, r->mirror, (uint64_t)r->cfg.seed);
+		model_init_host_params(&m->layout, r->mirror, (uint64_t)r->cfg.seed, r->on_device ? 0 : m->be->threads);
 		replica_set_theta(r, r->mirror);
 		return;
 	}
@@ -44,6 +45,7 @@ static struct comm_slice held_of(const struct replica *r, const struct replica_p
 
 void replica_set_part(struct replica *r, size_t at, size_t n, const float *values) {
 	RV_ASSERT(at <= r->n && n <= r->n - at);
+	replica_end_update(r);
 	for (int i = 0; i < r->n_parts; i++) {
 		const struct replica_part *p = &r->parts[i];
 		const struct comm_slice s = held_of(r, p, at, n);
@@ -60,6 +62,7 @@ void replica_set_theta(struct replica *r, const float *theta) {
 void replica_get_part(struct replica *r, size_t at, size_t n, float *values) {
 	const int holders = r->zero == ZERO_WEIGHTS ? r->n_parts : 1;
 	RV_ASSERT(at <= r->n && n <= r->n - at);
+	replica_end_update(r);
 	for (int i = 0; i < holders; i++) {
 		const struct replica_part *p = &r->parts[i];
 		const struct comm_slice s = held_of(r, p, at, n);
@@ -89,6 +92,7 @@ static struct comm_slice laid_of(const struct replica *r, int index, size_t at, 
 }
 
 void replica_lay_by(struct replica *r, const float *values) {
+	replica_end_update(r);
 	for (int i = 0; i < r->n_parts; i++) {
 		const struct replica_part *p = &r->parts[i];
 		const struct comm_slice s = laid_of(r, i, 0, r->n);

@@ -32,9 +32,16 @@ struct savings {
 	 * training waits for what it would change. From a GPU's memory it goes through pieces of pinned
 	 * memory, and the GPU waits until it is read. The same bits; elsewhere it changes nothing. */
 	bool stream;
+	/* On a GPU: rows of logits that exist at a time, a multiple of LOGITS_TILE; 0: all of a
+	 * micro-batch. Fewer take less memory, and each chunk of them reads and adds to all of the
+	 * classifier's weights. Sums over sequences, as of micro_batch. */
+	int logits_rows;
 	enum zero zero;       /* with several devices; a single one has everything anyway */
 	enum moments moments; /* Adam's moments in 8 bits: other bits, about the same loss (decision 0085) */
 };
+
+/* Rows of a tile of products on a GPU: chunks of logits are whole tiles. */
+enum { LOGITS_TILE = 256 };
 
 /* The values of options `offload` and `stream-state`. */
 #define OFFLOAD_NAMES "no|yes"

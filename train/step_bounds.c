@@ -33,10 +33,8 @@ static size_t vectors_of(const struct step_source *s) {
 /* Returns the floats that are copied to the host at a time: gradients for an optimizer there, or
  * the state, where that is a device's. */
 static size_t fetched_of(const struct step_source *s) {
-	const size_t n = s->layout->n_params;
-	if (s->offload)
-		return n < OFFLOAD_FLOATS ? n : OFFLOAD_FLOATS;
-	return s->streams ? STREAMED_FLOATS : 0;
+	const size_t n = s->layout->n_params, most = s->offload ? OFFLOAD_FLOATS : STREAMED_FLOATS;
+	return s->forward_only ? 0 : n < most ? n : most;
 }
 
 struct step_bounds step_bounds_of(const struct step_source *s) {
@@ -51,6 +49,7 @@ struct step_bounds step_bounds_of(const struct step_source *s) {
 		.head_dim = m->n_embd / m->n_head,
 		.v = m->vocab,
 		.vp = model_padded_vocab(m),
+		.logits_rows = s->forward_only ? 0 : s->logits_rows,
 		.losses = sequences_of(s) * (size_t)m->context,
 		.n_spans = s->layout->n_tensors, /* at most */
 		.vectors = vectors_of(s),

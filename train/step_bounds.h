@@ -16,8 +16,8 @@ struct step_source {
 	int devices;       /* devices that share a step's sequences */
 	int shards;        /* data shards that a step reads: replica_options.step_shards */
 	int micro_batch;   /* most sequences of a micro-batch */
+	int logits_rows;   /* savings.logits_rows */
 	bool offload;      /* weights and moments are in the host's memory */
-	bool streams;      /* a state that is a device's goes to the disk in pieces */
 	bool forward_only; /* one sequence, and no step */
 };
 

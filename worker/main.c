@@ -84,6 +84,7 @@ int main(int argc, char **argv) {
 		worker_finish_command,
 		worker_set_command,
 		worker_leave_command,
+		worker_weigh_command,
 		worker_update_command,
 		{.run = NULL},
 	};

@@ -16,6 +16,7 @@
 #include "coordinator/store/sqlite.h"
 #include "net/identity.h"
 #include "outer/global.h"
+#include "train/text/published/mirror_hosts.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -61,6 +62,12 @@ static void note_idle(const struct run_config *run, bool publishes) {
 		(void)fprintf(stderr, "note: %s\n", idle.text);
 }
 
+static enum rv_err read_hosts(struct run_about *about, struct rv_errtext *et) {
+	char given[sizeof about->text_hosts];
+	memcpy(given, about->text_hosts, sizeof given);
+	return mirror_hosts_read(given, about->text_hosts, sizeof about->text_hosts, et);
+}
+
 /* Completes the run from its text, and writes values for defaults: all workers agree on the
  * configuration, whatever another version has as defaults. */
 static enum rv_err prepare(void *opts, struct rv_errtext *et) {
@@ -71,11 +78,16 @@ static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 		(void)fprintf(stderr,
 					  "note: data-hash without --data: members fetch the text from here only if `serve --text DIR` "
 					  "names a copy\n");
-	note_idle(run, o->text.data[0] != '\0');
+	if (run_audits_check(run, o->text.data[0] != '\0', NULL) == RV_OK) /* else the run is refused, with the reason */
+		note_idle(run, o->text.data[0] != '\0');
 	run_config_resolve(run);
 	global_resolve_chunks(run);
 	if (!o->about.text_license[0])
 		run_text_license(&o->text, o->about.text_license, sizeof o->about.text_license);
+	if (o->about.text_hosts[0])
+		RV_TRY(read_hosts(&o->about, et));
+	else
+		run_text_hosts(&o->text, o->about.text_hosts, sizeof o->about.text_hosts);
 	note_fp32(run);
 	return RV_OK;
 }
@@ -212,7 +224,7 @@ struct rv_command cmd_new_run(struct rv_option *table) {
 			"    rivulet-coordinator new-run --dir run1 --config run.conf --data books/ --tokenizer tokenizer.json\n"
 			"    rivulet-coordinator new-run --dir run1 --config run.conf --data fineweb.rv",
 		.options = table,
-		.presets = model_presets,
+		.presets = run_presets,
 		.opts_bytes = sizeof(struct new_run_options),
 		.prepare = prepare,
 		.check = check,

@@ -16,6 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A member in the status has at most 64 KiB: names, four addresses, 256 ways to others, and, as
+ * numbers, all from which it is apart. */
+enum { STATUS_MAX_BYTES = 16 << 20, STATUS_PAGES_MAX = 4 * NET_MAX_HERE / SERVICE_PAGE_MEMBERS };
+_Static_assert(STATUS_MAX_BYTES >= SERVICE_PAGE_MEMBERS * (1 << 16) + (4 << 20), "a page, and what is of the run");
 enum { REPLY_MAX_BYTES = 1 << 20, TIMEOUT_MS = 10000, COPY_TIMEOUT_MS = 600000, STARTING_MS = 3000 };
 
 struct operator_session {
@@ -88,7 +92,7 @@ static enum rv_err ask_for(struct operator_session *o, const struct question *q,
 /* Asks and returns the body as text (the caller frees it). */
 static enum rv_err ask(struct operator_session *o, const char *path, const char *form, char **body,
 					   struct rv_errtext *et) {
-	const struct question q = {path, form, REPLY_MAX_BYTES, TIMEOUT_MS};
+	const struct question q = {path, form, form == NULL ? STATUS_MAX_BYTES : REPLY_MAX_BYTES, TIMEOUT_MS};
 	struct answer a;
 	*body = NULL;
 	RV_TRY(ask_for(o, &q, &a, et));
@@ -165,12 +169,44 @@ static enum rv_err ask_json(struct operator_session *o, const char *path, json_t
 	return *out != NULL ? RV_OK : rv_fail(et, RV_E_INVALID, "the coordinator's answer is not JSON: %s", why.text);
 }
 
+/* Appends the members of the next page to those of the first. */
+static enum rv_err ask_page(struct operator_session *o, json_t *first, uint32_t from, struct rv_errtext *et) {
+	char path[64];
+	json_t *page = NULL;
+	(void)snprintf(path, sizeof path, "/v1/admin/status?from=%u", from);
+	RV_TRY(ask_json(o, path, &page, et));
+	enum rv_err e = RV_OK;
+	if (json_array_extend(json_object_get(first, "members"), json_object_get(page, "members")) != 0 ||
+		json_object_set(first, "members_next", json_object_get(page, "members_next")) != 0)
+		e = rv_fail(et, RV_E_INVALID, "the coordinator's answer has no members from number %u on", from);
+	json_decref(page);
+	return e;
+}
+
+/* Members that come meanwhile have higher numbers. */
+static enum rv_err ask_status(struct operator_session *o, json_t **status, struct rv_errtext *et) {
+	const json_t *next;
+	RV_TRY(ask_json(o, "/v1/admin/status", status, et));
+	enum rv_err e = RV_OK;
+	for (int page = 1; e == RV_OK && json_is_integer(next = json_object_get(*status, "members_next")); page++)
+		e = page < STATUS_PAGES_MAX
+				? ask_page(o, *status, (uint32_t)json_integer_value(next), et)
+				: rv_fail(et, RV_E_RANGE, "the status has more than %d pages of members", STATUS_PAGES_MAX);
+	if (e == RV_OK) {
+		(void)json_object_del(*status, "members_next");
+		return RV_OK;
+	}
+	json_decref(*status);
+	*status = NULL;
+	return e;
+}
+
 enum rv_err operator_status(struct operator_session *o, json_t **status, struct rv_errtext *et) {
 	if (!o->online) {
 		*status = service_status(o->run.service, rv_clock_monotonic_us(), true);
 		return *status != NULL ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the status");
 	}
-	return ask_json(o, "/v1/admin/status", status, et);
+	return ask_status(o, status, et);
 }
 
 static enum rv_err invite_offline(struct operator_session *o, const struct invite_terms *terms, int count, char **links,

@@ -8,6 +8,7 @@
 #include "coordinator/commands/serving.h"
 #include "train/text/documents/documents.h"
 #include "train/text/publish/publish_text.h"
+#include "train/text/published/mirror_hosts.h"
 #include "train/text/published/published.h"
 #include "train/text/tokenizer/tokenizer.h"
 
@@ -147,6 +148,34 @@ void run_text_license(const struct run_text_options *o, char *out, size_t cap) {
 	if (is_published(o, dir) && manifest_read(dir, &m, NULL) == RV_OK)
 		(void)snprintf(out, cap, "%s", m.license);
 	clean_text(out); /* it may be cut, or of a stranger */
+}
+
+static void add_host(char *hosts, size_t cap, const char *url) {
+	if (!mirror_hosts_add(hosts, cap, url))
+		(void)fprintf(stderr,
+					  "note: no worker will ask the mirror %s: its host cannot be read, or has no room in text-hosts "
+					  "(%zu bytes); give --text-hosts\n",
+					  url, cap - 1);
+}
+
+void run_text_hosts(const struct run_text_options *o, char *out, size_t cap) {
+	char dir[PATH_MAX], list[sizeof o->mirrors];
+	struct manifest m;
+	out[0] = '\0';
+	if (is_published(o, dir)) {
+		const bool is_read = manifest_read(dir, &m, NULL) == RV_OK;
+		for (int64_t i = 0; is_read && i < m.n_mirrors; i++)
+			add_host(out, cap, m.mirrors[i]);
+		return;
+	}
+	memcpy(list, o->mirrors, sizeof list);
+	for (char *url = list; *url;) {
+		char *end = url + strcspn(url, "\n");
+		const bool is_last = *end == '\0';
+		*end = '\0';
+		add_host(out, cap, url);
+		url = end + !is_last;
+	}
 }
 
 /* ---- its files ---- */

@@ -22,6 +22,8 @@ void run_text_table(size_t offset, struct rv_option out[static RUN_TEXT_OPTIONS]
 enum rv_err run_text_adopt(const struct run_text_options *o, struct run_config *run, struct rv_errtext *et);
 /* Writes the license of the text: --license, or what a published text states; "": neither. */
 void run_text_license(const struct run_text_options *o, char *out, size_t cap);
+/* Writes the hosts of the text's mirrors, as far as there is room (mirror_hosts.h). */
+void run_text_hosts(const struct run_text_options *o, char *out, size_t cap);
 /* Opens all files that would be published, or checks the topmost page of what is. Returns what
  * publish_input_open and published_open return. */
 enum rv_err run_text_check(const struct run_text_options *o, struct rv_errtext *et);

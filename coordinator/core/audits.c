@@ -9,8 +9,11 @@
  *        -> LIED         three say WRONG and found the same: the owner is banned, and the run goes
  *                        back to before the round if it is configured so
  *        -> FALSE_AUDIT  three say RIGHT: those that said WRONG are named
- *     -> the next auditor, if one is UNABLE, or says WITHHELD, or says nothing for some rounds.
- *        Three that say WITHHELD of the same contributor: it is named
+ *     -> the next auditor, if one is UNABLE, or says WITHHELD, or says nothing for some rounds
+ *     -> HIDDEN      three say WITHHELD of the same contributor: it is named, and the run goes back
+ *                    as after a lie, for nobody could check that average. An owner that gives its
+ *                    piece to some, who say WRONG, hides it from the others: where nobody is left
+ *                    to ask, these count together
  *     -> UNRESOLVED  nobody is left, or the window is over
  *
  * An owner that lies on a share f of its chunks is caught with probability 1 - (1 - f)^k by k
@@ -21,8 +24,8 @@
  *
  * Orders are part of members' documents, verdicts of their reports, repeated like all else. Audits
  * are not durable: a restarted coordinator draws those of the last rounds again, the same ones, as
- * they follow from the records. What is durable is the ban, and the rollback. Rosters of several
- * rows are not audited: owners hold partial sums there that nobody else can make. */
+ * they follow from the records. What is durable is the ban, or the strike, and the rollback, which
+ * marks the strike as spent. Rosters of several rows: audits_rows.c. */
 #include "base/assert.h"
 #include "base/planted.h"
 #include "coordinator/core/internal.h"
@@ -30,13 +33,14 @@
 #include <string.h>
 
 enum {
-	SILENT_ROUNDS = 2, /* an auditor that has said nothing for so many rounds is replaced */
+	SILENT_ROUNDS = 2, /* an auditor that has said nothing for more rounds than that is replaced */
 	FEW = 4            /* below, two of three others decide instead of three of five */
 };
 
 /* Returns how many auditors that say the same convict, or refute, or name one that withholds. */
 static uint32_t majority_of(const struct core_audit *a) {
-	return a->n < FEW || RV_BUG("convict-by-two") ? 2 : 3;
+	const bool few = a->n < FEW && a->sums.kind == AUDIT_OF_AVERAGE;
+	return few || RV_BUG("convict-by-two") ? 2 : 3;
 }
 
 bool core_has_audits(const struct core *c) {
@@ -62,11 +66,13 @@ static uint32_t owner_of(const struct core *c, uint32_t chunk) {
 	RV_UNREACHABLE("a chunk without an owner");
 }
 
-/* Sets a->auditors to the participants but the owner, in an order that the seed draws. */
+/* Sets a->auditors to the participants of the owner's row but itself, in an order that the seed
+ * draws. */
 static void draw_auditors(const struct core *c, const struct rv_hash *seed, uint32_t number, uint32_t owner,
 						  struct core_audit *a) {
 	const struct core_roster *r = &c->roster;
-	for (uint32_t i = 0; i < r->n; i++)
+	const struct core_row row = core_row_at(r, owner);
+	for (uint32_t i = row.first; i < row.first + row.n; i++)
 		if (i != owner || RV_BUG("audit-by-the-owner"))
 			a->auditors[a->n++].member = r->members[i];
 	for (uint32_t i = 0; i + 1 < a->n; i++) {
@@ -85,16 +91,21 @@ static bool is_drawn(const struct core *c, uint64_t round, uint32_t chunk) {
 }
 
 static void draw_one(struct core *c, const struct rv_hash *seed, uint32_t i) {
-	enum { OWN_NUMBERS = 1 << 20 }; /* below: of auditors */
+	enum { OWN_NUMBERS = 1 << 20, ROW_NUMBERS = 1 << 21 }; /* below: of auditors */
 	const struct core_roster *r = &c->roster;
 	const uint32_t chunk = audit_draw(seed, OWN_NUMBERS + i, r->n_chunks);
 	if (c->audits.n == CORE_AUDITS || is_drawn(c, c->round, chunk))
 		return;
-	struct core_audit *a = &c->audits.open[c->audits.n++];
-	const uint32_t owner = owner_of(c, chunk);
-	*a = (struct core_audit){.round = c->round, .attempt = c->attempt, .chunk = chunk, .owner = r->members[owner]};
-	draw_auditors(c, seed, i, owner, a);
-	a->asked = 1;
+	const bool rows = core_rows_many(&r->rows);
+	struct core_audit *a = &c->audits.open[c->audits.n];
+	*a = (struct core_audit){.round = c->round, .attempt = c->attempt, .chunk = chunk};
+	const int owner = rows ? core_draw_in_rows(c, seed, ROW_NUMBERS + i, a) : (int)owner_of(c, chunk);
+	if (owner < 0)
+		return; /* its rows are too short */
+	c->audits.n++;
+	a->owner = r->members[owner];
+	draw_auditors(c, seed, i, (uint32_t)owner, a);
+	a->asked = rows ? 0 : 1;
 	a->asked_round = c->round + 1; /* the one that opens with this commit */
 	c->audits.figures.drawn += !c->replaying;
 }
@@ -110,6 +121,7 @@ static void drop_over(struct core *c) {
 		const struct core_audit *a = &c->audits.open[i];
 		if (!a->over && c->round + 1 - a->round <= c->cfg.audit_window)
 			continue;
+		core_unshown(c, a);
 		c->audits.figures.unresolved += !a->over && !c->replaying;
 		close_audit(c, i);
 	}
@@ -118,8 +130,9 @@ static void drop_over(struct core *c) {
 void core_audits_commit(struct core *c, const struct rv_hash *digest) {
 	if (!core_has_audits(c))
 		return;
+	core_note_unshown(c);
 	drop_over(c);
-	if (c->roster.n < 2 || core_rows_many(&c->roster.rows))
+	if (c->roster.n < 2)
 		return;
 	const struct rv_hash secret = core_audit_secret(c, c->round), seed = audit_seed_of(&secret, digest);
 	for (uint32_t i = 0; i < c->cfg.audit_chunks; i++)
@@ -191,10 +204,11 @@ static void say(struct core *c, enum core_event_type type, uint32_t member, uint
 		core_say_of(c, type, (uint32_t)slot, round, other);
 }
 
-static void strike(struct core *c, uint32_t member, uint64_t round, enum core_strike_reason reason) {
+/* The majority of an audit's auditors found it. */
+static void strike(struct core *c, const struct core_audit *a, uint32_t member, enum core_strike_reason reason) {
 	const int slot = core_find(c, member);
 	if (slot >= 0)
-		core_strike(c, (uint32_t)slot, round, reason);
+		core_strike(c, (uint32_t)slot, a->round, majority_of(a), reason);
 }
 
 /* Names those that said the contrary of what was found. */
@@ -203,7 +217,15 @@ static void name_false(struct core *c, const struct core_audit *a, enum audit_ve
 		if (a->auditors[i].verdict != is_false)
 			continue;
 		say(c, CORE_EVENT_FALSE_AUDIT, a->auditors[i].member, a->round, a->owner);
-		strike(c, a->auditors[i].member, a->round, CORE_STRIKE_FALSE_AUDIT);
+		strike(c, a, a->auditors[i].member, CORE_STRIKE_FALSE_AUDIT);
+	}
+}
+
+/* Has the run go back to before the audited round, because of that member. */
+static void want_back(struct core *c, const struct core_audit *a, uint32_t member) {
+	if (c->cfg.audit_rollback && a->round < c->audits.back_to) {
+		c->audits.back_to = a->round;
+		c->audits.back_for = member;
 	}
 }
 
@@ -213,12 +235,9 @@ static void convict(struct core *c, struct core_audit *a) {
 	c->audits.figures.wrong++;
 	say(c, CORE_EVENT_LIED, a->owner, a->round, a->chunk);
 	name_false(c, a, AUDIT_RIGHT);
-	if (slot >= 0 && c->banned.n < NET_MAX_BANNED)
+	if (slot >= 0 && core_has_ban_room(c))
 		c->members[slot].want_banned = true;
-	if (c->cfg.audit_rollback && a->round < c->audits.back_to) {
-		c->audits.back_to = a->round;
-		c->audits.back_for = a->owner;
-	}
+	want_back(c, a, a->owner);
 }
 
 static void acquit(struct core *c, struct core_audit *a) {
@@ -247,25 +266,53 @@ static bool took_part(const struct core_audit *a, uint32_t member) {
 	return found;
 }
 
-/* Returns true if another auditor than `member` itself had all pieces, so its own, too. */
+/* Returns true if another auditor than `member` itself had all pieces, so its own, too. One that
+ * says WRONG speaks for any contributor but the owner, whose lie it is. */
 static bool is_refuted(const struct core_audit *a, uint32_t member) {
+	const bool accuses = member == a->owner && !RV_BUG("wrong-refutes");
 	bool found = false;
 	for (uint32_t i = 0; i < a->asked; i++)
-		found |=
-			a->auditors[i].member != member && (a->auditors[i].verdict == AUDIT_RIGHT || says_wrong(&a->auditors[i]));
+		found |= a->auditors[i].member != member &&
+				 (a->auditors[i].verdict == AUDIT_RIGHT || (says_wrong(&a->auditors[i]) && !accuses));
 	return found;
 }
 
-/* Names, once, a participant of which a majority of auditors say that it withheld its piece, and
- * which gave it to no other one. */
+/* Returns how many auditors accuse the one that entry `i` names of what makes it hide its piece:
+ * an owner, those that got it as well, once nobody is left who could refute them. */
+static uint32_t count_accusers(const struct core_audit *a, uint32_t i, const struct tally *t) {
+	const bool all = t->waiting == 0 && (a->asked == a->n || a->asked == CORE_AUDITORS);
+	const uint32_t withheld = count_withheld(a, i);
+	return withheld > 0 && all && a->auditors[i].named == a->owner ? withheld + t->wrong : withheld;
+}
+
+/* Returns true if the run may go back for what the member hid: once for each strike, whatever that
+ * is for, its record under way or durable; and for none after the third. So a member that rounds
+ * cannot do without takes the run back a few times, and not for ever. */
+static bool may_take_back(const struct core_member *m) {
+	return m->strike_due != CORE_STRIKE_NONE ? !core_is_last_chance(m) : !m->reputation.spent;
+}
+
+/* Strikes a participant that hid its piece, and has the run go back for it. */
+static void strike_hidden(struct core *c, const struct core_audit *a, uint32_t member) {
+	const int slot = core_find(c, member);
+	strike(c, a, member, CORE_STRIKE_WITHHELD);
+	if (slot < 0 || may_take_back(&c->members[slot]))
+		want_back(c, a, member);
+}
+
+/* Names a participant of which a majority of auditors say that it withheld its piece, and which
+ * gave it to no other one. Nobody can check that average: an owner that lies would have it so, or
+ * one that helps it. */
 static void name_withheld(struct core *c, struct core_audit *a) {
-	for (uint32_t i = 0; i < a->asked && !a->named; i++) {
+	const struct tally t = tally_of(a);
+	for (uint32_t i = 0; i < a->asked && !a->over; i++) {
 		const uint32_t member = a->auditors[i].named;
-		if (count_withheld(a, i) < majority_of(a) || !took_part(a, member) || is_refuted(a, member))
+		if (count_accusers(a, i, &t) < majority_of(a) || !took_part(a, member) || is_refuted(a, member))
 			continue;
-		a->named = true;
+		a->over = true;
+		c->audits.figures.unresolved += !c->replaying;
 		say(c, CORE_EVENT_WITHHELD, member, a->round, a->auditors[i].member);
-		strike(c, member, a->round, CORE_STRIKE_WITHHELD);
+		strike_hidden(c, a, member);
 	}
 }
 
@@ -321,7 +368,7 @@ static void weigh(struct core *c, struct core_audit *a) {
 	name_withheld(c, a);
 }
 
-/* Takes the run back, once the ban of the member that lied is durable. */
+/* Takes the run back, once the ban, or the strike, of the member that lied or hid is durable. */
 static void take_back(struct core *c) {
 	const uint64_t to_round = c->audits.back_to;
 	const int slot = core_find(c, c->audits.back_for);
@@ -329,9 +376,10 @@ static void take_back(struct core *c) {
 		c->audits.back_to = UINT64_MAX; /* too late */
 		return;
 	}
-	if (slot >= 0 && c->members[slot].want_banned && !c->members[slot].banned)
-		return; /* its ban first */
-	if (core_push_rollback(c, to_round))
+	const struct core_member *m = slot >= 0 ? &c->members[slot] : NULL;
+	if (m != NULL && ((m->want_banned && !m->banned) || m->strike_due != CORE_STRIKE_NONE))
+		return; /* that first */
+	if (core_push_rollback(c, to_round, c->audits.back_for))
 		say(c, CORE_EVENT_TAKEN_BACK, c->audits.back_for, to_round, c->audits.back_for);
 	c->audits.back_to = UINT64_MAX;
 }
@@ -339,7 +387,7 @@ static void take_back(struct core *c) {
 void core_decide_audits(struct core *c) {
 	RV_ASSERT(c->n_queue == 0);
 	for (int i = 0; i < c->audits.n; i++)
-		if (!c->audits.open[i].over)
+		if (!c->audits.open[i].over && !core_awaits_sums(c, &c->audits.open[i]))
 			weigh(c, &c->audits.open[i]);
 	if (c->audits.back_to != UINT64_MAX)
 		take_back(c);
@@ -362,12 +410,12 @@ void core_audits_put(const struct core *c, uint32_t slot, struct document *d) {
 	d->audit_promise = audit_promise_of(&secret);
 	if (c->round > c->term_round)
 		d->audit_secret = core_audit_secret(c, c->round - 1);
+	core_sums_put(c, slot, d);
 	for (int i = 0; i < c->audits.n; i++) {
 		const struct core_audit *a = &c->audits.open[i];
 		for (uint32_t k = 0; k < a->asked && d->n_audits < NET_MAX_AUDITS; k++)
 			if (a->auditors[k].member == c->members[slot].number && a->round < d->round)
-				d->audits[d->n_audits++] =
-					(struct audit_order){.round = a->round, .attempt = a->attempt, .chunk = a->chunk};
+				d->audits[d->n_audits++] = core_order_of(a);
 	}
 }
 

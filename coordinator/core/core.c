@@ -112,7 +112,7 @@ void core_say(struct core *c, enum core_event_type type, uint32_t slot, uint64_t
 void core_say_of(struct core *c, enum core_event_type type, uint32_t slot, uint64_t round, uint32_t other) {
 	struct core_event ev = {.type = (uint8_t)type, .member = core_number(c, slot), .round = round, .other = other};
 	if (type == CORE_EVENT_SUSPECTED || type == CORE_EVENT_LOST || type == CORE_EVENT_DISAGREED ||
-		type == CORE_EVENT_OVERDUE)
+		type == CORE_EVENT_OVERDUE || type == CORE_EVENT_AT_ODDS)
 		ev.attempt = c->attempt;
 	if (!said_before(c, slot, &ev))
 		put_event(c, &ev);
@@ -238,7 +238,7 @@ enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banne
 	int slot = core_find(c, member);
 	if (slot < 0 || core_is_leaving(c, (uint32_t)slot))
 		return rv_fail(et, RV_E_BUSY, "member %u is away: it must return before that is decided: try again", member);
-	if (banned && c->banned.n == NET_MAX_BANNED && !banned_has(&c->banned, member))
+	if (banned && !c->members[slot].banned && !c->members[slot].want_banned && !core_has_ban_room(c))
 		return rv_fail(et, RV_E_FULL, "member %u: %d members are banned, the most there can be: unban one first",
 					   member, (int)NET_MAX_BANNED);
 	c->members[slot].want_banned = banned;

@@ -106,6 +106,8 @@ struct core_config {
 	/* Audits of training (scores.c), in a run with leases: millionths of the roster's training that
 	 * scoring may cost; 0: none. */
 	uint32_t audit_ppm;
+	uint32_t repeat_ppm;         /* millionths of these audits that repeat the author's steps; 0: none */
+	uint64_t inner_bytes;        /* of an inner state, which such an audit moves */
 	uint32_t probation;          /* committed rounds after which a member has its full weight; 0: at once */
 	struct rv_hash audit_secret; /* nobody else's, and the same after a restart: rounds' secrets follow from it */
 	struct seal_ops seals;       /* checks seals (net/seal.h); verify NULL: the majority of votes decides */
@@ -122,16 +124,20 @@ enum core_strike_reason {
 	CORE_STRIKE_EVADED,
 	CORE_STRIKE_REASONS
 };
-enum { CORE_STRIKES_MAX = 3 }; /* one more bans */
+enum { CORE_EVADED_MAX = 2 };
+enum { CORE_STRIKES_MAX = 3, CORE_FOUND_TO_BAN = 3 }; /* one more bans, if so many auditors found it */
 /* The merits of a member, and what audits cost it (reputation.c). */
 struct core_reputation {
-	uint32_t rounds; /* committed ones with its contribution, since it joined or its last strike */
+	uint32_t rounds;  /* committed ones with its contribution, since it joined or its last strike */
+	uint32_t audited; /* the first ones of them, up to the last that an audit found worthy; while it is on probation */
 	uint8_t strikes;
 	uint8_t reason;             /* of the last strike that was not lifted; of the last one if all were */
 	bool appealed;              /* another look at the last strike is over: there is no second one */
 	uint64_t struck_round;      /* that was audited then */
 	uint64_t quarantined_until; /* first round that may have it again; 0: no strike yet, or the only one was lifted */
 	uint64_t until_before;      /* that before the last strike; valid again if this is lifted */
+	uint8_t evaded;             /* audits in a row that its auditors could not make, at most CORE_EVADED_MAX */
+	bool spent;                 /* the run went back for what it hid since its last strike, or no longer does */
 };
 
 /* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */
@@ -154,7 +160,8 @@ struct core_record {
 	 * it twice announces the same bytes. */
 	uint64_t doc_seq;
 	/* MEMBER: a later record of the same member replaces the earlier one. AWAY: the member leaves
-	 * memory; it returns by a MEMBER record. */
+	 * memory; it returns by a MEMBER record. ROLLBACK: because of which member; NET_NO_MEMBER: the
+	 * operator's. */
 	uint32_t member;
 	uint8_t key[NET_KEY_BYTES];
 	char name[NET_NAME_BYTES];
@@ -373,6 +380,11 @@ enum core_event_type {
 	CORE_EVENT_CLEARED,     /* both found it worth its place: the strike is lifted */
 	CORE_EVENT_UNRESOLVED,  /* the window of an audit of its contribution to `round` is over, with no result */
 	CORE_EVENT_EVADED,      /* its auditors of `round` did not reach it, though rounds were committed with both */
+	CORE_EVENT_UNSHOWN,     /* as a final owner it has not shown the sums of `round`; other: so many rounds */
+	CORE_EVENT_UNREPEATED,  /* two found that its contribution to `round` is not what its steps give; other: how far */
+	CORE_EVENT_NEEDED,      /* a roster has it though it is in quarantine until `round`: too few others are ready */
+	CORE_EVENT_NO_REPEAT,   /* so many rounds in a row, up to `round`, cannot be repeated; other: how many */
+	CORE_EVENT_AT_ODDS,     /* it alone accuses `other`: one of the two is at fault, and nothing says which */
 	CORE_EVENT_COUNT
 };
 struct core_event {
@@ -381,8 +393,8 @@ struct core_event {
 	uint64_t round;
 	uint32_t attempt;
 	/* APART, DISPUTED, FALSE_AUDIT, DOUBTED: the member. WORTHLESS: the gain in thousandths of the
-	 * auditor's own, an int32_t. SENDS_LESS: codec | part << 8, as in member_ref. EQUIVOCATED: the
-	 * chunk. EVADED: how often in a row. */
+	 * auditor's own, an int32_t. UNREPEATED: the distance in thousandths. SENDS_LESS: codec | part
+	 * << 8, as in member_ref. EQUIVOCATED: the chunk. EVADED: how often in a row. */
 	uint32_t other;
 };
 bool core_next_event(struct core *c, struct core_event *out);
@@ -424,6 +436,7 @@ struct core_audit_figures core_audits(const struct core *c);
 /* Audits of training since this coordinator started. */
 struct core_score_figures {
 	uint64_t drawn, worthy, worthless;
+	uint64_t repeats;         /* of those drawn: that repeat steps */
 	uint64_t unresolved;      /* those that ended without enough auditors' measurements */
 	uint64_t evaded;          /* those whose auditors the author kept away */
 	uint64_t appeals, lifted; /* strikes that members asked about; of which were taken back */

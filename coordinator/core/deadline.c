@@ -5,7 +5,7 @@
  * owners k is at most 2 C / m: less than 1 + 2 n / m payloads. So an attempt is allowed
  *
  *     4 x withheld_us + 3 (1 + 2 n / m) payloads / (what the slowest line of the roster carries),
- *       twice as long in each later one
+ *       twice as long after each one before that had participants
  *
  * A participant that sends less, because of its uplink (slow.c), counts with what it sends over
  * that, and with what it receives over its downlink; in a roster of one row, with the k chunks that
@@ -133,8 +133,9 @@ uint32_t core_attempt_ms(const struct core *c) {
 	const uint64_t stages = core_rows_many(&r->rows) ? WITHHELD_OF_ROWS : WITHHELD_TIMES;
 	uint64_t ms = rv_mul_capped(GENEROUS, slowest_ms(c));
 	ms = rv_add_capped(ms, stages * (uint64_t)c->cfg.withheld_us / US_PER_MS);
-	RV_ASSERT(c->attempt > 0);
-	uint32_t doublings = c->attempt - 1 < DOUBLINGS_MAX ? c->attempt - 1 : DOUBLINGS_MAX;
+	RV_ASSERT(c->attempt > c->reopened);
+	const uint32_t before = c->attempt - 1 - c->reopened; /* those with participants */
+	const uint32_t doublings = before < DOUBLINGS_MAX ? before : DOUBLINGS_MAX;
 	ms = rv_mul_capped(ms, 1ull << doublings);
 	return ms < NET_MAX_DEADLINE_MS ? (uint32_t)ms : NET_MAX_DEADLINE_MS;
 }
@@ -153,14 +154,15 @@ int64_t core_overdue_at_us(const struct core *c) {
 }
 
 /* Returns true if the last report of `i` is of this attempt and accuses another participant of the
- * set. */
+ * set, with which it exchanges data. */
 static bool accuses(const struct core *c, uint32_t i, const uint64_t *set) {
 	const struct report *rep = &core_participant(c, i)->last;
 	if (rep->round != c->round || rep->attempt != c->attempt)
 		return false;
 	for (int k = 0; k < rep->n_suspects; k++) {
 		uint32_t place = rep->suspects[k];
-		if (place < c->roster.n && place != i && set_has(set, place))
+		if (place < c->roster.n && place != i && set_has(set, place) &&
+			core_exchange(c, c->roster.slots[i], c->roster.slots[place]))
 			return true;
 	}
 	return false;

@@ -6,6 +6,7 @@
 #include "base/rows.h"
 #include "coordinator/core/set.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- levels of lines ---- */
@@ -195,6 +196,59 @@ static void deal_level(struct dealing *d, int level) {
 	put_others(d, level);
 }
 
+/* ---- two of one row that are apart ---- */
+
+/* Returns how many owners of a row but `without` entry `i` is apart from. */
+static int apart_without(const struct dealing *d, int i, int row, int without) {
+	const bool counted = set_has(d->owners[row], (uint32_t)without);
+	const bool apart = d->apart != NULL && set_has(d->apart + (size_t)i * (size_t)d->words, (uint32_t)without);
+	return apart_in(d, i, row) - (counted && apart);
+}
+
+static bool both_own(const struct dealing *d, int i, int j) {
+	return (d->entries[i].level < DEAL_NONE) == (d->entries[j].level < DEAL_NONE);
+}
+
+/* Returns the entry of another row, an owner as entry `i` is or not, with which it can change rows
+ * so that fewer are apart from an owner of their row; of several the one of the nearest level. -1:
+ * none. */
+static int find_partner(const struct dealing *d, int i) {
+	int best = -1, nearest = 0;
+	for (int j = 0; j < d->n; j++) {
+		const int here = d->row[i], there = d->row[j], far = abs(d->entries[i].level - d->entries[j].level);
+		if (here == there || !both_own(d, i, j) || (best >= 0 && far >= nearest))
+			continue;
+		if (apart_without(d, i, there, j) + apart_without(d, j, here, i) >=
+			apart_in(d, i, here) + apart_in(d, j, there))
+			continue;
+		best = j;
+		nearest = far;
+	}
+	return best;
+}
+
+static void change_rows(struct dealing *d, int i, int j) {
+	const int8_t here = d->row[i], there = d->row[j];
+	if (d->entries[i].level < DEAL_NONE) {
+		set_drop(d->owners[here], (uint32_t)i);
+		set_drop(d->owners[there], (uint32_t)j);
+		set_add(d->owners[there], (uint32_t)i);
+		set_add(d->owners[here], (uint32_t)j);
+	}
+	d->row[i] = there;
+	d->row[j] = here;
+}
+
+/* Parts those of one row that are apart where levels, with few of each, left no choice: better an
+ * owner that is slower than the others of its row than two that owe each other what never comes. */
+static void part_rows(struct dealing *d) {
+	for (int i = 0; i < d->n && d->apart != NULL; i++) {
+		const int j = apart_in(d, i, d->row[i]) > 0 ? find_partner(d, i) : -1;
+		if (j >= 0)
+			change_rows(d, i, j);
+	}
+}
+
 /* ---- positions in a row ---- */
 
 enum { NOBODY = UINT16_MAX };
@@ -319,6 +373,7 @@ void deal_rows(const struct deal_entry *entries, int n, int n_rows, const uint64
 			deal_level(&d, level);
 		dealt += of_level;
 	}
+	part_rows(&d);
 	for (int row = 0; row < n_rows; row++)
 		put_row(&d, row, order);
 }

@@ -14,7 +14,8 @@
  * numbers. Without a last roster, and with equal lines, rows are neighbours by number.
  *
  * Two owners that are apart from few come into different rows and, where a place of the same level
- * allows it, at different positions: then they exchange nothing, and both may own. */
+ * allows it, at different positions: then they exchange nothing, and both may own. If levels leave
+ * them no other row, one changes rows with another member, of the nearest level. */
 #ifndef RV_COORDINATOR_CORE_DEAL_H
 #define RV_COORDINATOR_CORE_DEAL_H
 

@@ -7,7 +7,8 @@
  *   costs attempts (exclusion.c).
  * - Else both lists are what they voted for, and differ in a chunk. In one row that has one owner,
  *   and the seals that they show of it are over different lists: a proof. It is recorded, the owner
- *   is banned, and the attempt is void.
+ *   is banned, and the attempt is void. Where NET_MAX_BANNED members are banned, it is put away
+ *   instead, and stays out of rosters as one does that costs attempts.
  * - In two rows they have it from two owners, who got it from one final owner: these two are asked
  *   next (disputes_rows.c).
  *
@@ -116,6 +117,8 @@ enum rv_err core_testify(struct core *c, int64_t now_us, const uint8_t key[NET_K
 	enum rv_err err = RV_OK;
 	if (e->has_proof)
 		err = core_take_proof(c, &e->proof, et);
+	if (err == RV_OK && e->has_sums && e->term == c->term)
+		err = core_take_sums(c, (uint32_t)slot, &e->sums, et);
 	if (err == RV_OK && k >= 0 && !c->dispute.given[k] && e->n_means > 0)
 		err = take(c, k, e, et);
 	core_step(c, now_us);
@@ -208,13 +211,27 @@ static bool ask(struct core *c, const uint64_t *votes, const uint64_t *best) {
 	return true;
 }
 
-/* Records the proof of what was shown. Returns false if there is no room for a ban. */
-static bool convict(struct core *c) {
+/* Voids the attempt, and puts away its participant that has signed twice, as one that has spoiled
+ * it: no more members can be banned. */
+static void put_away_unbanned(struct core *c, const struct equivocation *proof) {
+	const int slot = core_find(c, proof->member);
+	RV_ASSERT(slot >= 0 && core_place(c, (uint32_t)slot) >= 0);
+	core_say_of(c, CORE_EVENT_EQUIVOCATED, (uint32_t)slot, c->round, proof->chunk);
+	set_add(c->blamed, (uint32_t)slot);
+	c->members[slot].distrusted = true;
+	c->owners_apart = true;
+	core_dispute_end(c);
+}
+
+/* Records the proof of what was shown, which bans the owner. */
+static enum core_settling convict(struct core *c) {
 	RV_ASSERT(c->dispute.has_proof);
-	if (c->banned.n == NET_MAX_BANNED)
-		return false;
+	if (!core_has_ban_room(c)) {
+		put_away_unbanned(c, &c->dispute.proof);
+		return CORE_SETTLED;
+	}
 	core_push_proof(c, &c->dispute.proof);
-	return true;
+	return CORE_SETTLING;
 }
 
 /* Gives up those that were asked and are gone, or late. Returns true if it has. */
@@ -284,7 +301,7 @@ enum core_settling core_dispute(struct core *c, const uint64_t *votes, const uin
 	if (d->n == 1)
 		core_dispute_end(c);
 	if (d->has_proof)
-		return convict(c) ? CORE_SETTLING : CORE_UNSETTLED;
+		return convict(c);
 	core_watch_owners(c, votes);
 	if (d->n == 2 && give_up(c, votes))
 		return CORE_SETTLED;

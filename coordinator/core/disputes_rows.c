@@ -24,8 +24,7 @@ static int place_of_owner(const struct core *c, int voter, uint32_t chunk) {
 	return o.first + core_list_owner(c, &o, chunk);
 }
 
-/* Returns the row whose member is the final owner of a chunk (net/reduce/grid.h). */
-static int final_row(const struct core *c, uint32_t chunk) {
+int core_final_row(const struct core *c, uint32_t chunk) {
 	const struct core_rows *r = &c->roster.rows;
 	int alive[NET_MAX_ROWS], n = 0;
 	for (int row = 0; row < r->plan.n_rows; row++)
@@ -44,7 +43,7 @@ struct final_list {
 
 static struct final_list final_list_of(const struct core *c, uint32_t chunk) {
 	const struct rows_plan *p = &c->roster.rows.plan;
-	struct final_list f = {.row = final_row(c, chunk), .column = p->columns};
+	struct final_list f = {.row = core_final_row(c, chunk), .column = p->columns};
 	while (chunk - f.column->first >= f.column->count)
 		f.column++;
 	RV_ASSERT(f.column < p->columns + p->n_columns);
@@ -67,7 +66,7 @@ static const struct seal *final_seal(const struct core *c, const struct final_li
 	const struct seal *seal = core_shown_seal(e, m->number, &scope);
 	struct merkle_sum sum = {.n = 0};
 	for (uint32_t i = 0; i < f->column->count; i++)
-		if (final_row(c, f->column->first + i) == f->row)
+		if (core_final_row(c, f->column->first + i) == f->row)
 			merkle_add(&sum, &e->means[f->column->first + i]);
 	const struct rv_hash root = merkle_sum_root(&sum);
 	const bool fits = seal != NULL && rv_hash_equal(&seal->root, &root) &&
@@ -83,7 +82,7 @@ static bool can_show(const struct core *c, const uint64_t *votes, int place) {
 bool core_void_what_differs(struct core *c, const uint64_t *votes) {
 	const struct core_dispute d = c->dispute;
 	RV_ASSERT(d.n == 2 && d.given[0] && d.given[1] && !d.has_proof);
-	if (RV_BUG("ask-no-owner") || !core_deal_anew(c))
+	if (RV_BUG("ask-no-owner") || !core_void_attempt(c))
 		return false;
 	for (int k = 0; k < 2; k++) {
 		const int owner = place_of_owner(c, d.asked[k], d.chunk);

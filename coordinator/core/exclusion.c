@@ -7,19 +7,20 @@
  *            spoiled included: an honest member that was cut off once loses that round only. The
  *            level falls by one when the member has taken part, without a cost, in the second
  *            round since the last change or later: it falls slower than it grows. Blame takes at
- *            least two accusers (where two are alone the other one, if the accused accuses no
- *            member itself), or being overdue, or being at odds with several (odds.c). One
- *            accuser alone, a digest that differs or a
- *            restarted process cost nothing: a lying owner can bring each of these on an honest
- *            member. It stays out only while enough others are left, and not of a round that was
- *            opened again: rosters without it have failed there, and it may be needed (two of the
- *            others may not reach each other). A round that needs it because another member trains
- *            the round again waits for that one first, until grace is over (roster.c).
+ *            least two accusers, in rows four or most of the roster (where two are alone the other
+ *            one, if the accused accuses no member itself), or being overdue, or being at odds with
+ *            several (odds.c). One accuser alone, a digest that differs or a restarted process cost
+ *            nothing: a lying owner can bring each of these on an honest member. It stays out only
+ *            while enough others are left, and not of a round in which rosters without it have
+ *            failed: it may be needed (two of the others may not reach each other). A round that
+ *            needs it because another member trains the round again waits for that one first,
+ *            until grace is over (roster.c).
  *   awaited  a member for which an open round waited in vain, until grace was over or nearly so,
  *            is not waited for in that many rounds. It takes part in them if it is ready in time.
- *   mute     a participant whose vote a majority waited for in vain, or that accused another one and
- *            was outvoted (majority.c), is not waited for in that many rounds. It takes part in
- *            them, and its vote counts if it comes in time.
+ *   mute     a participant whose vote a majority waited for in vain, or that accused half of the
+ *            others and was outvoted (majority.c), is not waited for in that many rounds. It takes
+ *            part in them, and its vote counts if it comes in time. One that accused fewer is at
+ *            odds with these (odds.c).
  *
  * A member in quarantine (reputation.c) is left out as a blamed one.
  *
@@ -93,6 +94,14 @@ bool core_is_excluded(const struct core *c, const struct core_member *m) {
 	return c->round < m->blame.until_round || core_in_quarantine(c, m);
 }
 
+void core_say_needed(struct core *c, const struct core_record *rec) {
+	for (int i = 0; i < rec->n_members; i++) {
+		const int slot = core_find(c, rec->members[i]);
+		if (core_in_quarantine(c, &c->members[slot]))
+			core_say(c, CORE_EVENT_NEEDED, (uint32_t)slot, c->members[slot].reputation.quarantined_until);
+	}
+}
+
 enum { ROUNDS_MAX = 1 << (CORE_LEVEL_MAX - 1) };
 
 /* Returns for how many rounds the member stays out; 0: it does not. */
@@ -103,19 +112,34 @@ static int rounds_out(const struct core *c, const struct core_member *m) {
 	return left < ROUNDS_MAX ? (int)left : ROUNDS_MAX;
 }
 
-/* Those that stay out for longest go first; of these the highest numbers. */
+bool core_may_be_needed(const struct core *c, uint32_t slot) {
+	return c->reopened > 0 && (!set_has(c->rostered, slot) || set_has(c->left_out, slot));
+}
+
+/* Returns how many of those that are ready a roster can do without: a round that is open again
+ * keeps more than half of those that it has rostered, for these alone are a majority. */
+static int count_spare(const struct core *c, const uint64_t *ready) {
+	const int most = c->reopened > 0 ? core_size_of(c, c->rostered) / 2 + 1 : 0;
+	return core_size_of(c, ready) - (most > (int)c->cfg.min_workers ? most : (int)c->cfg.min_workers);
+}
+
+/* Those that stay out for longest go first; of these the highest numbers, but in a round that is
+ * open again all or none: a roster that came to nothing may have brought blame on all. */
 void core_drop_excluded(const struct core *c, uint64_t *ready) {
 	int count[ROUNDS_MAX + 1] = {0}, rounds = ROUNDS_MAX;
-	int spare = c->reopened == 0 ? core_size_of(c, ready) - (int)c->cfg.min_workers : 0;
-	for (int k = 0; k < c->slots.n; k++)
-		if (set_has(ready, c->slots.order[k]))
-			count[rounds_out(c, &c->members[c->slots.order[k]])]++;
+	int spare = count_spare(c, ready), out_of[NET_MAX_HERE];
+	for (int k = 0; k < c->slots.n; k++) {
+		const uint32_t slot = c->slots.order[k];
+		out_of[slot] = core_may_be_needed(c, slot) ? 0 : rounds_out(c, &c->members[slot]);
+		if (set_has(ready, slot))
+			count[out_of[slot]]++;
+	}
 	for (; rounds > 0 && count[rounds] <= spare; rounds--)
 		spare -= count[rounds];
 	for (int k = c->slots.n; k-- > 0;) {
 		uint32_t slot = c->slots.order[k];
-		int out = set_has(ready, slot) ? rounds_out(c, &c->members[slot]) : 0;
-		if (out == 0 || out < rounds || (out == rounds && spare-- <= 0))
+		const int out = set_has(ready, slot) ? out_of[slot] : 0;
+		if (out == 0 || out < rounds || (out == rounds && (c->reopened > 0 || spare-- <= 0)))
 			continue;
 		set_drop(ready, slot);
 	}
@@ -163,12 +187,37 @@ bool core_is_mute(const struct core *c, const struct core_member *m) {
 	return c->round < m->mute.until_round;
 }
 
+/* Notes a participant whose accusation a majority has outvoted, as at odds with those it accuses;
+ * returns false for none, and for several that are half of the others: it may fail itself. */
+static bool note_outvoted(struct core *c, uint32_t i) {
+	const struct report *rep = &core_participant(c, i)->last;
+	const uint32_t slot = c->roster.slots[i];
+	bool any = false;
+	if (rep->round != c->round || rep->attempt != c->attempt)
+		return false;
+	if (rep->n_suspects > 1 && 2 * rep->n_suspects >= c->roster.n - 1)
+		return false;
+	for (int k = 0; k < rep->n_suspects; k++) {
+		const uint32_t other = rep->suspects[k];
+		if (other >= c->roster.n || other == i || !core_exchange(c, slot, c->roster.slots[other]))
+			continue;
+		core_odds_note(c, i, other);
+		core_say_of(c, CORE_EVENT_AT_ODDS, slot, c->round, c->roster.members[other]);
+		any = true;
+	}
+	if (any && core_odds_blame(c, slot))
+		set_add(c->blamed, slot);
+	return any;
+}
+
 void core_count_votes(struct core *c, const uint64_t *present, const uint64_t *votes) {
 	const bool waited = c->now_us >= core_majority_waits_until_us(c);
 	for (int i = set_next(present, 0, c->roster_words); i >= 0; i = set_next(present, i + 1, c->roster_words)) {
 		struct core_member *m = core_participant(c, (uint32_t)i);
 		if (set_has(votes, (uint32_t)i)) {
 			lower_level(&m->mute);
+		} else if (note_outvoted(c, (uint32_t)i)) {
+			RV_ASSERT(m->last.n_suspects > 0);
 		} else if ((waited || m->last.n_suspects > 0) && !core_is_mute(c, m)) {
 			raise_level(&m->mute, c->round + 1);
 			core_say(c, CORE_EVENT_MUTE, c->roster.slots[i], m->mute.until_round);

@@ -19,9 +19,10 @@
  * disputes_rows.c ... in two rows
  * dispute_lists.c ... and what participants show of them
  * proofs.c       proofs of equivocation
- * suspects.c     REDUCE: accusations
+ * accusations.c  REDUCE: who accuses whom
+ * suspects.c     ... and who is believed
  * pairs.c        which members reach each other
- * odds.c         which accuse each other alone
+ * odds.c         which accuse each other alone, or with few
  * owners.c       which can own chunks, by that
  * apart.c        ... in a roster of several rows
  * meetings.c     ... and in its columns
@@ -35,6 +36,7 @@
  * leases.c       which sequences of the text each member reads
  * audits.c       which averages members check, and what follows
  * scores.c       whose training members check, and what follows
+ * audits_rows.c  the same in rosters of several rows
  * evasion.c      members that keep their auditors away
  * reputation.c   strikes, quarantine and appeals; and how much newcomers weigh
  * snapshot.c     which full hash the majority vouches for
@@ -212,6 +214,9 @@ struct core_accusations {
 	int out_first[NET_MAX_ROSTER + 1], in_first[NET_MAX_ROSTER + 1];
 	uint16_t out[CORE_ACCUSATIONS], in[CORE_ACCUSATIONS];
 	int accuses[NET_MAX_ROSTER], accusers[NET_MAX_ROSTER]; /* numbers of those that are present */
+	int idle[NET_MAX_ROSTER];                              /* those that it accuses, and exchanges nothing with */
+	uint64_t at_odds[CORE_ROSTER_WORDS];                   /* those of pairs that are at odds */
+	uint64_t doubted[CORE_ROSTER_WORDS];                   /* accusers that are at odds with too many */
 };
 
 void core_decide_roster(struct core *c);
@@ -223,13 +228,20 @@ void core_weigh(struct core *c);
 void core_take_vote(struct core *c, uint32_t i);
 void core_decide_reduce(struct core *c);
 /* Sets `out` (roster places) to the participants that no longer count: dead, banned, distrusted,
- * leaving or without their contribution. */
+ * leaving, without their contribution, or with a vote that is not believed. */
 void core_missed(const struct core *c, uint64_t *out);
+/* Reads who accuses whom; returns false if there is no accusation. */
+bool core_read_accusations(const struct core *c, struct core_accusations *a);
+/* Returns true if participant `i` accuses the other one. */
+bool core_has_accused(const struct core_accusations *a, uint32_t i, uint32_t of);
 /* Collects accusations; when the time is over, marks the accused as distrusted. */
 void core_weigh_suspects(struct core *c);
 /* Ends the attempt so that others own what in the next one; returns false if that has happened too
  * often in this round. */
 bool core_deal_anew(struct core *c);
+/* Ends the attempt, as rows were given different means; returns false as the former, by a count of
+ * its own: members that say they are apart do not use it up. */
+bool core_void_attempt(struct core *c);
 /* Returns the time after the first accusation within which every live member has reported. */
 static inline int64_t core_unclear_us(const struct core *c) {
 	int64_t us = c->cfg.liveness_us / 2;
@@ -299,6 +311,8 @@ bool core_ask_owners(struct core *c, const uint64_t *votes);
 bool core_void_what_differs(struct core *c, const uint64_t *votes);
 /* Returns to the voters if one of the owners that were asked is gone. */
 void core_watch_owners(struct core *c, const uint64_t *votes);
+/* Returns the row whose member is the final owner of a chunk (net/reduce/grid.h). */
+int core_final_row(const struct core *c, uint32_t chunk);
 /* Takes what an owner shows that was asked: its vote, sealed by its row (`seals`). */
 enum rv_err core_owner_shows(struct core *c, int k, const struct evidence *e, const struct seal seals[NET_MAX_ROW],
 							 struct rv_errtext *et);
@@ -308,6 +322,8 @@ enum rv_err core_owner_shows(struct core *c, int k, const struct evidence *e, co
 /* Applies a PROOF record; returns NULL, or why it cannot follow the records before it. */
 const char *core_apply_proof(struct core *c, const struct core_record *rec);
 void core_note_banned(struct core *c, uint32_t member, bool banned); /* record.c */
+/* Returns true if one more member can be banned, beside those whose bans are not durable yet. */
+bool core_has_ban_room(const struct core *c);
 /* Makes a record of a proof that holds. */
 void core_push_proof(struct core *c, const struct equivocation *e);
 /* Takes a proof that a member shows. RV_E_INVALID: it does not hold, or is too old. RV_OK while
@@ -327,6 +343,10 @@ void core_forget_blame(struct core *c);
 /* Logs which of `members` will stay out of later rounds when core_blame is called. */
 void core_say_blamed(struct core *c, const uint64_t *members);
 bool core_is_excluded(const struct core *c, const struct core_member *m);
+/* Returns true if rosters of the round without the member have failed. */
+bool core_may_be_needed(const struct core *c, uint32_t slot);
+/* Logs which members of the roster are in quarantine, once for each. */
+void core_say_needed(struct core *c, const struct core_record *rec);
 /* Drops the excluded members from `ready`, as far as at least min_workers are left and the round
  * has not been opened again. */
 void core_drop_excluded(const struct core *c, uint64_t *ready);
@@ -334,9 +354,9 @@ void core_drop_excluded(const struct core *c, uint64_t *ready);
 bool core_waits_no_more(const struct core *c, const struct core_member *m);
 /* Returns true if majorities have waited for the vote of `m` in vain, and no longer do. */
 bool core_is_mute(const struct core *c, const struct core_member *m);
-/* Counts the participants in `present` that are not in `votes` (roster places), if a majority has
- * waited for them, and those that it did not wait for because they accuse another one. The commit
- * follows. */
+/* Counts the participants in `present` that are not in `votes` (roster places): as at odds with
+ * those that they accuse, if these are few, else as mute, if a majority has waited for them. The
+ * commit follows. */
 void core_count_votes(struct core *c, const uint64_t *present, const uint64_t *votes);
 /* Forgets which members rounds waited for in vain, and which one accusation put away: the rounds
  * are taken back. */
@@ -371,8 +391,10 @@ void core_electors_standing_still(const struct core *c, uint64_t *out);
 /* ---- pairs.c ---- */
 
 /* Counts a strike of participants `i` and `j` (roster indices), which are at odds with each other
- * only. */
-void core_pair_strike(struct core *c, uint32_t i, uint32_t j);
+ * only. Returns false if they may merely not reach each other. */
+bool core_pair_strike(struct core *c, uint32_t i, uint32_t j);
+/* Returns true if data passes between two participants (slots) of the roster. */
+bool core_exchange(const struct core *c, uint32_t slot_a, uint32_t slot_b);
 /* Ends the pairs that have exchanged data in the all-reduce of `participants`, to its end. */
 void core_pairs_met(struct core *c, const uint64_t *participants);
 /* Forgets the pairs of a member whose address has changed: it may be reachable there. */
@@ -384,24 +406,29 @@ void core_drop_apart(const struct core *c, uint64_t *ready);
 typedef void core_take_pair(void *ctx, uint32_t slot_a, uint32_t slot_b);
 void core_each_apart(const struct core *c, const uint64_t *set, core_take_pair *take, void *ctx);
 bool core_are_apart(const struct core *c, uint32_t slot_a, uint32_t slot_b);
+/* Returns true if they are, and have not cost more attempts than show it. */
+bool core_may_be_apart(const struct core *c, uint32_t slot_a, uint32_t slot_b);
 /* Returns true if the member exchanges data with one of `set` through a relay, as both report. */
 bool core_is_relayed(const struct core *c, uint32_t slot, const uint64_t *set);
 /* Sets `out` to the members that the one in `slot` does not reach, nor they it; *until_round: where
  * attempts have shown it, the round that tries again; else 0. Returns their number. */
 int core_apart_from(const struct core *c, uint32_t slot, uint64_t *out, uint64_t *until_round);
+/* Drops those of `set` from it that have most likely ended. */
+void core_drop_ended(const struct core *c, uint64_t *set);
 /* Returns true if, were all present members ready, a round would begin without the member for that
  * reason. */
 bool core_left_out_apart(const struct core *c, uint32_t slot);
 
 /* ---- odds.c ---- */
 
-/* Notes that participant `i` accuses `j`, which nobody else does. */
+/* Notes that participant `i` accuses `j`, alone or with few others. */
 void core_odds_note(struct core *c, uint32_t i, uint32_t j);
 /* Returns the number of others with whom the member in `slot` has been at odds in the last rounds,
  * if both were alive. */
 int core_odds_of(const struct core *c, uint32_t slot);
-enum { CORE_ODDS_BLAMED = 4 }; /* so many make it to blame when it is put away once more */
-/* Marks those of a record's participants that have been at odds as apart, for the deal. */
+/* Returns true if these are so many that it is to blame when it is put away, or outvoted. */
+bool core_odds_blame(const struct core *c, uint32_t slot);
+/* Marks those of a record's participants that have been at odds as apart. */
 struct apart;
 void core_odds_part(const struct core *c, const struct core_record *rec, struct apart *a);
 void core_odds_forget(struct core *c, uint32_t slot); /* those of one that leaves the memory */
@@ -459,6 +486,26 @@ struct rv_hash core_audit_secret(const struct core *c, uint64_t round);
 /* Returns true if the member is here, or expected, and may be believed. */
 bool core_may_audit(const struct core *c, uint32_t member);
 
+/* ---- audits_rows.c ---- */
+
+/* Draws what of the chunk of a->chunk is audited; returns the place of the participant that made
+ * it; -1: all rows are too short. */
+int core_draw_in_rows(const struct core *c, const struct rv_hash *seed, uint32_t number, struct core_audit *a);
+/* Takes what the member in `slot` shows as a final owner. RV_E_INVALID: it is not signed. */
+enum rv_err core_take_sums(struct core *c, uint32_t slot, const struct shown_sums *s, struct rv_errtext *et);
+/* Returns true if the audit waits for that. */
+bool core_awaits_sums(const struct core *c, struct core_audit *a);
+/* Notes which final owners that have shown nothing are in the committed roster; counts the audit
+ * against one of them, if its window is over. */
+void core_note_unshown(struct core *c);
+void core_unshown(struct core *c, const struct core_audit *a);
+/* Return an auditor's order; write what the member in `slot` has to show into its document. */
+struct audit_order core_order_of(const struct core_audit *a);
+void core_sums_put(const struct core *c, uint32_t slot, struct document *d);
+/* Adds to a list of `n` slots, up to `most`, the members with which the one in `slot` has audits in
+ * rows between them; returns how many there are then. */
+int core_audits_partners(const struct core *c, uint32_t slot, uint16_t *out, int n, int most);
+
 /* ---- scores.c ---- */
 
 bool core_has_scores(const struct core *c);
@@ -467,6 +514,8 @@ bool core_has_scores(const struct core *c);
 void core_scores_commit(struct core *c, const struct rv_hash *digest);
 /* Drops those of rounds from `to_round` on, which are taken back. */
 void core_scores_rollback(struct core *c, uint64_t to_round);
+/* The member was struck: its open audits, of rounds before that, no longer vouch for any. */
+void core_scores_struck(struct core *c, uint32_t member);
 /* Takes the measurements, and an appeal, in the last report of the member in `slot`. */
 void core_take_scores(struct core *c, uint32_t slot);
 /* Weighs measurements, asks more auditors, strikes members. The queue is empty. */
@@ -476,22 +525,52 @@ bool core_scores_changed(struct core *c);
 /* Writes what the member in `slot` scores into its document. */
 void core_scores_put(const struct core *c, uint32_t slot, struct document *d);
 
+/* Lists the slots of members that the one in `slot` has open audits of training with, as auditor or
+ * author; returns how many. One may be listed twice. */
+int core_scores_partners(const struct core *c, uint32_t slot, uint16_t out[NET_MAX_SYNCING]);
+/* Notes that another member is in memory, or one no more: documents may name others as partners. */
+void core_scores_note_who(struct core *c);
+
+/* Adds a sequence to those of an order; returns false if there is no room. */
+bool core_score_reads(struct score_order *o, uint64_t position);
+
+/* ---- repeats.c ---- */
+
+/* Notes with which inner state the participants of the committed round ended it, and reports those
+ * whose rounds cannot be repeated: after its audits are drawn. */
+void core_note_inner(struct core *c);
+/* Makes an order of the committed round one to repeat the steps of the participant at `place`, if
+ * that can be done. */
+void core_put_repeat(const struct core *c, uint32_t place, struct score_order *o);
+
+/* An auditor's finding about a contribution to training: NONE, it did not get all; BLIND, its own
+ * is worth nothing, so that it can measure nothing. */
+enum core_look { CORE_LOOK_NONE, CORE_LOOK_WORTHY, CORE_LOOK_WORTHLESS, CORE_LOOK_BLIND, CORE_LOOKS };
+enum core_look core_look_of(const struct core_scorer *by);
+
 /* ---- evasion.c ---- */
 
 /* Notes which auditors of open audits of training the committed roster has together with the
  * author. */
 void core_note_met(struct core *c);
-/* Returns true if the author kept all auditors away, for an audit whose window is over. */
-bool core_is_evaded(const struct core_score *s);
-/* Counts an audit of that round which the member in `slot` has evaded: the second in a row strikes
- * it. */
-void core_evade(struct core *c, uint32_t slot, uint64_t round);
+/* Returns how many auditors the author kept away, for an audit whose window is over; 0: not all, or
+ * too few. */
+uint32_t core_count_evaded(const struct core_score *s);
+/* Returns true if the auditor says that it does not get what it needs, though the author is linked,
+ * or might be. */
+bool core_says_away(const struct core_scorer *by);
+/* Counts an audit of that round which the member in `slot` has evaded, by so many auditors: the
+ * second in a row strikes it. */
+void core_evade(struct core *c, uint32_t slot, uint64_t round, uint32_t kept_away);
 
 /* ---- reputation.c ---- */
 
-/* Counts a strike of the member in `slot`, for an audit of that round; its record follows. Returns
- * true if it is the member's last strike: now, or since before a restart, and not yet appealed. */
-bool core_strike(struct core *c, uint32_t slot, uint64_t round, enum core_strike_reason reason);
+/* Returns true if the next strike bans the member, where enough auditors find it. */
+bool core_is_last_chance(const struct core_member *m);
+/* Counts a strike of the member in `slot`, for an audit of that round, found by so many auditors;
+ * its record follows. Returns true if it is the member's last strike: now, or since before a
+ * restart, and not yet appealed. */
+bool core_strike(struct core *c, uint32_t slot, uint64_t round, uint32_t found, enum core_strike_reason reason);
 /* Take back the strike for that round, or end its appeal without that; the record follows. */
 void core_lift_strike(struct core *c, uint32_t slot, uint64_t round);
 void core_uphold_strike(struct core *c, uint32_t slot, uint64_t round);
@@ -506,14 +585,21 @@ bool core_may_appeal(const struct core *c, const struct core_member *m);
 /* Counts the committed round for its participants (slots). */
 void core_count_round(struct core *c, const uint64_t *participants);
 bool core_in_quarantine(const struct core *c, const struct core_member *m);
+/* Notes that an audit found the training of the member in `slot` worthy: in a run with `probation`
+ * its first `rounds` rounds count, up to the one that was audited. */
+void core_note_worthy(struct core *c, uint32_t slot, uint32_t rounds);
+/* Marks the last strike of the member, if it is in memory, as one that has taken the run back. */
+void core_spend_strike(struct core *c, uint32_t member);
+/* Returns true if the member has not behind it all rounds of the run's `probation`. */
+bool core_on_probation(const struct core *c, const struct core_member *m);
 /* Returns what a weight becomes by the rounds that the member has behind it. */
 uint32_t core_probation_weight(const struct core *c, const struct core_member *m, uint32_t weight);
 
 /* ---- rollback.c ---- */
 
-/* Pushes a rollback to a committed round; returns false if it cannot be returned to. The queue is
- * empty. */
-bool core_push_rollback(struct core *c, uint64_t to_round);
+/* Pushes a rollback to a committed round because of what a member did; returns false if it cannot
+ * be returned to. The queue is empty. */
+bool core_push_rollback(struct core *c, uint64_t to_round, uint32_t because_of);
 
 /* ---- leases.c ---- */
 
@@ -586,6 +672,11 @@ bool core_waits_for_arrivals(struct core *c);
 void core_end_arrivals(struct core *c);
 /* Returns the latest end of the wait; INT64_MAX: there is none. */
 int64_t core_arrival_deadline_us(const struct core *c);
+
+/* ---- receipts.c ---- */
+
+/* Limits the rates of a ROSTER, as its members state them, by what others got from them. */
+void core_put_rates(const struct core *c, struct core_record *rec);
 
 /* ---- slow.c ---- */
 

@@ -5,8 +5,12 @@
 
 static void note_apart(const struct core *c, uint32_t slot, struct notice *out) {
 	uint64_t set[CORE_HERE_WORDS];
-	if (core_apart_from(c, slot, set, &out->until_round) == 0)
+	(void)core_apart_from(c, slot, set, &out->until_round);
+	core_drop_ended(c, set);
+	if (core_size_of(c, set) == 0) {
+		out->until_round = 0;
 		return;
+	}
 	out->kind = NOTICE_APART;
 	out->left_out = core_left_out_apart(c, slot);
 	for (int k = 0; k < c->slots.n && out->n_others < NOTICE_MAX_OTHERS; k++)

@@ -1,19 +1,27 @@
-/* odds.c: members that accuse another one alone, in rows. In a roster of several rows each deals
- * with a few others, and a member that nobody else accuses may have withheld its data from one
- * only; or that one lies. Nothing says which, so both are noted, and the deal brings them into
- * different rows and columns (deal.h): the same two cost one attempt. A liar has to find itself
- * another one each time. Of two at odds the one with more others at odds is put away (suspects.c),
- * and with CORE_ODDS_BLAMED of them, or most others, it is to blame, and stays out for longer and
- * longer (exclusion.c). So many liars can bring that on an honest member, if each of them accuses
- * it, or withholds from it.
+/* odds.c: members that accuse another one alone, or in rows with few others (suspects.c). A member
+ * that nobody else accuses may have withheld its data from one only, or given that one other bytes;
+ * or that one lies. Nothing says which, so both are noted, and for ODDS_ROUNDS they owe each other
+ * nothing: in one row neither owns chunks (owners.c), in several the deal brings them into
+ * different rows and columns (deal.h). Both go on to contribute, and the same two cost one
+ * attempt. A liar has to find itself another one each time. Of two at odds the one with more
+ * others at odds is put away (suspects.c), and with ODDS_BLAMED of them, or most others, it is to
+ * blame, and stays out for longer and longer (exclusion.c). So many liars can bring that on an
+ * honest member, if each of them accuses it, or withholds from it.
  *
- * Not counted: one that is known to be apart from the other (pairs.c), and one that has died, or
- * has not reported since. Volatile: a coordinator that starts again learns it anew. */
+ * Not counted: one that is known to be apart from the other (pairs.c), but for two that have cost
+ * more attempts than show that, and one that has died, or has not reported since. Volatile: a
+ * coordinator that starts again learns it anew. */
 #include "base/assert.h"
 #include "coordinator/core/apart.h"
 #include "coordinator/core/internal.h"
 
-enum { ODDS_ROUNDS = 128 };
+#include <string.h>
+
+enum {
+	ODDS_ROUNDS = 128,
+	ODDS_BLAMED = 4,
+	ODDS_FEW = 3 /* fewer blame nobody in short rows, where an honest owner waits for another row's, too */
+};
 
 static struct core_odds *find(struct core *c, uint32_t a, uint32_t b) {
 	for (int i = 0; i < c->n_odds; i++) {
@@ -68,9 +76,18 @@ int core_odds_of(const struct core *c, uint32_t slot) {
 	for (int i = 0; i < c->n_odds; i++) {
 		const struct core_odds *o = &c->odds[i];
 		const bool its = o->accuser == slot || o->accused == slot;
-		n += its && counts(c, o) && !core_are_apart(c, o->accuser, o->accused);
+		n += its && counts(c, o) && !core_may_be_apart(c, o->accuser, o->accused);
 	}
 	return n;
+}
+
+static bool is_here(const struct core *c, const struct core_member *m) {
+	return core_alive(c, m) && !m->banned;
+}
+
+bool core_odds_blame(const struct core *c, uint32_t slot) {
+	const int odds = core_odds_of(c, slot), least = core_rows_many(&c->roster.rows) ? ODDS_FEW : 1;
+	return odds >= ODDS_BLAMED || (odds >= least && 2 * odds > core_count_that(c, is_here) - 1);
 }
 
 void core_odds_part(const struct core *c, const struct core_record *rec, struct apart *a) {

@@ -6,7 +6,9 @@
  * not: then no data of the round passes a relay; if only few do not, half of an equal part.
  *
  * In several rows a participant deals with fewer, and one that lies about being apart costs itself
- * only (apart.h, deal.h). */
+ * only (apart.h, deal.h).
+ *
+ * Two at odds (odds.c) of one row own nothing of it either, if others of it may own. */
 #include "base/assert.h"
 #include "base/rows.h"
 #include "coordinator/core/apart.h"
@@ -82,6 +84,22 @@ static void find_rows(const struct core *c, const struct core_record *rec, bool 
 	}
 }
 
+/* Drops from `able`, those that may own, those that are at odds with a participant of their row, if
+ * others of the row are left. Marks these as apart. */
+static void drop_at_odds(const struct core *c, const struct core_record *rec, struct apart *a, const uint8_t *row,
+						 uint64_t *able) {
+	uint64_t left[CORE_ROSTER_WORDS];
+	bool any[NET_MAX_ROWS] = {0};
+	set_copy(left, able, CORE_ROSTER_WORDS);
+	core_odds_part(c, rec, a);
+	apart_drop_in_rows(a, row, left);
+	for (int i = set_next(left, 0, CORE_ROSTER_WORDS); i >= 0; i = set_next(left, i + 1, CORE_ROSTER_WORDS))
+		any[row[i]] = true;
+	for (int i = 0; i < rec->n_members; i++)
+		if (any[row[i]] && !set_has(left, (uint32_t)i))
+			set_drop(able, (uint32_t)i);
+}
+
 /* Sets `able` to the participants that are linked with all of their row, and with all owners that
  * they may deal with but a few, as far as is known; `a`: which are apart. */
 static void find_linked(const struct core *c, const struct core_record *rec, struct apart *a, uint64_t *able) {
@@ -95,6 +113,8 @@ static void find_linked(const struct core *c, const struct core_record *rec, str
 		find_rows(c, rec, goes_on, row);
 	}
 	apart_drop_in_rows(a, row, able);
+	if (!goes_on) /* the columns of rows are laid once */
+		drop_at_odds(c, rec, a, row, able);
 }
 
 /* ---- records ---- */

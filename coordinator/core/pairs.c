@@ -30,6 +30,13 @@ static bool report_apart(const struct core *c, uint32_t a, uint32_t b) {
 	return tried && count_open(c, a, b) == 0;
 }
 
+/* Returns true if the member's connection has closed, and nothing came since: most likely it has
+ * ended, and no router is between it and others. */
+static bool has_ended(const struct core *c, uint32_t slot) {
+	const struct core_member *m = &c->members[slot];
+	return m->hung_up && m->heard_us <= m->hung_up_us;
+}
+
 static struct core_pair *find_pair(struct core *c, uint32_t a, uint32_t b) {
 	for (int i = 0; i < c->n_pairs; i++)
 		if (c->pairs[i].a == a && c->pairs[i].b == b)
@@ -56,21 +63,23 @@ static struct core_pair *add(struct core *c, uint32_t a, uint32_t b) {
 	return p;
 }
 
-void core_pair_strike(struct core *c, uint32_t i, uint32_t j) {
+bool core_pair_strike(struct core *c, uint32_t i, uint32_t j) {
 	RV_ASSERT(i < j && j < c->roster.n);
 	bool ascend = c->roster.members[i] < c->roster.members[j];
 	uint32_t a = c->roster.slots[ascend ? i : j], b = c->roster.slots[ascend ? j : i];
 	struct core_pair *p = find_pair(c, a, b);
-	if (count_open(c, a, b) == 2) /* they are linked: one of them withholds, or is slow */
-		return;
+	const int open = count_open(c, a, b);
+	if (open == 2) /* they are linked: one of them withholds, or is slow */
+		return true;
 	if (p == NULL)
 		p = add(c, a, b);
 	p->strikes++;
 	p->round = c->round;
 	if (p->strikes <= STRIKES)
 		core_note_lesson(c);
-	if (p->strikes == STRIKES)
+	if (p->strikes == STRIKES && !has_ended(c, a) && !has_ended(c, b))
 		core_say_pair(c, b, a);
+	return open > 0 || p->strikes > STRIKES;
 }
 
 static bool is_apart(const struct core *c, const struct core_pair *p) {
@@ -156,8 +165,13 @@ int core_apart_from(const struct core *c, uint32_t slot, uint64_t *out, uint64_t
 	return core_size_of(c, out);
 }
 
-/* Returns true if two participants of the roster exchange data. */
-static bool exchange(const struct core *c, uint32_t a, uint32_t b) {
+void core_drop_ended(const struct core *c, uint64_t *set) {
+	for (int i = set_next(set, 0, c->words); i >= 0; i = set_next(set, i + 1, c->words))
+		if (has_ended(c, (uint32_t)i))
+			set_drop(set, (uint32_t)i);
+}
+
+bool core_exchange(const struct core *c, uint32_t a, uint32_t b) {
 	const bool many = core_rows_many(&c->roster.rows);
 	return (c->owned[a] > 0 || c->owned[b] > 0) &&
 		   (!many || core_rows_deal(&c->roster.rows, core_place(c, a), core_place(c, b)));
@@ -166,7 +180,7 @@ static bool exchange(const struct core *c, uint32_t a, uint32_t b) {
 void core_pairs_met(struct core *c, const uint64_t *participants) {
 	for (int i = c->n_pairs - 1; i >= 0; i--) {
 		uint32_t a = c->pairs[i].a, b = c->pairs[i].b;
-		if (set_has(participants, a) && set_has(participants, b) && exchange(c, a, b))
+		if (set_has(participants, a) && set_has(participants, b) && core_exchange(c, a, b))
 			forget(c, i);
 	}
 }
@@ -204,6 +218,15 @@ void core_drop_apart(const struct core *c, uint64_t *ready) {
 
 bool core_are_apart(const struct core *c, uint32_t a, uint32_t b) {
 	return report_apart(c, a, b) || pair_is_apart(c, a, b);
+}
+
+bool core_may_be_apart(const struct core *c, uint32_t a, uint32_t b) {
+	for (int i = 0; i < c->n_pairs; i++) {
+		const struct core_pair *p = &c->pairs[i];
+		if (((p->a == a && p->b == b) || (p->a == b && p->b == a)) && p->strikes > STRIKES)
+			return false;
+	}
+	return core_are_apart(c, a, b);
 }
 
 bool core_is_relayed(const struct core *c, uint32_t slot, const uint64_t *set) {

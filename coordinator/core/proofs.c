@@ -3,6 +3,7 @@
  *
  * A proof counts once, and for some rounds: a member that the operator has readmitted (`unban`) is
  * not banned again for the same. CORE_PROVEN others within that time would be as many bans. */
+#include "base/assert.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -49,6 +50,16 @@ bool core_attempt_is_void(const struct core *c) {
 	return false;
 }
 
+bool core_has_ban_room(const struct core *c) {
+	int wanted = 0;
+	for (int k = 0; k < c->slots.n; k++) {
+		const struct core_member *m = &c->members[c->slots.order[k]];
+		wanted += m->want_banned && !m->banned;
+	}
+	RV_ASSERT(c->banned.n + wanted <= NET_MAX_BANNED);
+	return c->banned.n + wanted < NET_MAX_BANNED;
+}
+
 void core_push_proof(struct core *c, const struct equivocation *e) {
 	struct core_record *rec = core_push(c, CORE_PROOF);
 	rec->proof = *e;
@@ -79,7 +90,7 @@ enum rv_err core_take_proof(struct core *c, const struct equivocation *e, struct
 			et, RV_E_INVALID, "evidence: a proof against member %u of round %llu, term %llu; one counts for %d rounds",
 			e->member, (unsigned long long)e->scope.round, (unsigned long long)e->scope.term, (int)PROOF_ROUNDS);
 	const bool counts = !c->members[slot].banned && !is_proven(c, e);
-	if (counts && c->n_queue == 0 && c->banned.n < NET_MAX_BANNED)
+	if (counts && c->n_queue == 0 && core_has_ban_room(c))
 		core_push_proof(c, e);
 	return RV_OK; /* while another record waits it comes again */
 }

@@ -75,6 +75,10 @@ static const char *check_facts(const struct core *c, const struct core_facts *f)
 		return "its level of blame is too high";
 	if (f->reputation.strikes > CORE_STRIKES_MAX || f->reputation.reason >= CORE_STRIKE_REASONS)
 		return "it has more strikes than there can be, or for an unknown reason";
+	if (f->reputation.evaded > CORE_EVADED_MAX)
+		return "it has evaded more audits in a row than are counted";
+	if (f->reputation.audited > f->reputation.rounds)
+		return "audits have vouched for more rounds than it took part in";
 	if (f->banned && c->banned.n == NET_MAX_BANNED && !banned_has(&c->banned, f->number))
 		return "too many members are banned";
 	return NULL;
@@ -108,6 +112,8 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 	}
 	m->banned = f.banned;
 	core_take_reputation(m, &f.reputation);
+	if (f.reputation.rounds == 0)
+		core_scores_struck(c, f.number);
 	if (known < 0) { /* it joins, or returns: nothing else is wanted yet */
 		m->want_places = f.places;
 		m->want_banned = f.banned;

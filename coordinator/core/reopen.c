@@ -82,6 +82,6 @@ static int find_parted(const struct core *c, const uint64_t *participants) {
 
 void core_close_reopened(struct core *c, const uint64_t *participants) {
 	c->parted = c->split_rosters > 0 && participants != NULL ? find_parted(c, participants) : -1;
-	c->reopened = c->in_vain = c->lessons = c->split_rosters = c->n_dealt = 0;
+	c->reopened = c->in_vain = c->lessons = c->split_rosters = c->n_dealt = c->n_void = 0;
 	c->learned = false;
 }

@@ -284,8 +284,9 @@ static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv
 }
 
 /* The round can be returned to, and a later term exists (check_target). */
-static void push_rollback(struct core *c, uint64_t to_round) {
+static void push_rollback(struct core *c, uint64_t to_round, uint32_t because_of) {
 	struct core_record *rec = core_push(c, CORE_ROLLBACK);
+	rec->member = because_of;
 	rec->term = latest_term(c) + 1;
 	RV_ASSERT(rec->term > c->term && rec->term <= NET_MAX_TERM && to_round <= c->round);
 	rec->round = to_round;
@@ -300,14 +301,14 @@ enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, boo
 		RV_TRY(check_loss(c, to_round, et));
 	if (c->n_queue > 0)
 		return rv_fail(et, RV_E_BUSY, "rollback: another decision is just being made durable: try again");
-	push_rollback(c, to_round);
+	push_rollback(c, to_round, NET_NO_MEMBER);
 	return RV_OK;
 }
 
-bool core_push_rollback(struct core *c, uint64_t to_round) {
+bool core_push_rollback(struct core *c, uint64_t to_round, uint32_t because_of) {
 	if (to_round >= c->round || !core_past_can_return(c, to_round) || latest_term(c) >= NET_MAX_TERM)
 		return false;
-	push_rollback(c, to_round);
+	push_rollback(c, to_round, because_of);
 	return true;
 }
 
@@ -335,6 +336,7 @@ const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
 	core_leases_rollback(c, rec->round);
 	core_audits_rollback(c, rec->round);
 	core_scores_rollback(c, rec->round);
+	core_spend_strike(c, rec->member);
 	core_forget_blame(c);
 	core_forget_waits(c);
 	core_close_reopened(c, NULL);

@@ -51,9 +51,11 @@ static void freeze(struct core *c, const uint64_t *ready) {
 		RV_ASSERT(m->last.tokens <= core_most_tokens(c));
 		add_participant(rec, m);
 	}
+	core_put_rates(c, rec);
 	core_put_forms(c, rec);
 	put_roots(c, rec);
 	core_say_forms(c, rec);
+	core_say_needed(c, rec);
 	core_keep_figures(c, rec);
 	core_deal(c, rec);
 	core_put_owners(c, rec);
@@ -64,9 +66,11 @@ static void freeze(struct core *c, const uint64_t *ready) {
 /* Returns true if a roster of `roster` has an excluded member because the others that are ready are
  * too few. */
 static bool needs_excluded(const struct core *c, const uint64_t *roster) {
-	for (int k = 0; k < c->slots.n && c->reopened == 0; k++)
-		if (set_has(roster, c->slots.order[k]) && core_is_excluded(c, &c->members[c->slots.order[k]]))
+	for (int k = 0; k < c->slots.n; k++) {
+		const uint32_t slot = c->slots.order[k];
+		if (set_has(roster, slot) && core_is_excluded(c, &c->members[slot]) && !core_may_be_needed(c, slot))
 			return true;
+	}
 	return false;
 }
 
@@ -179,12 +183,30 @@ void core_decide_roster(struct core *c) {
 	freeze(c, ready);
 }
 
+/* Limits all weights by the median of the participants that are past probation, or of all where
+ * those are too few for a median: a flood of newcomers does not take the others' weight away. */
+static void cap_weights(struct core *c) {
+	struct core_roster *r = &c->roster;
+	uint32_t veterans[NET_MAX_ROSTER];
+	int n = 0;
+	for (int i = 0; i < r->n; i++)
+		if (!core_on_probation(c, core_participant(c, (uint32_t)i)))
+			veterans[n++] = r->weights[i];
+	if (n >= RV_WEIGHT_CAP_MIN)
+		rv_weights_cap(r->weights, r->n, veterans, n);
+	else
+		rv_weights_cap(r->weights, r->n, r->weights, r->n);
+}
+
 void core_weigh(struct core *c) {
 	struct core_roster *r = &c->roster;
 	rv_weights(r->tokens, r->n, c->cfg.weight_by_tokens, r->weights);
 	uint64_t sum = 0;
-	for (int i = 0; i < r->n; i++) {
+	for (int i = 0; i < r->n; i++)
 		r->weights[i] = core_probation_weight(c, core_participant(c, (uint32_t)i), r->weights[i]);
+	if (c->cfg.probation > 0)
+		cap_weights(c);
+	for (int i = 0; i < r->n; i++) {
 		RV_ASSERT(r->weights[i] > 0);
 		sum += r->weights[i];
 	}

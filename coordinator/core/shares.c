@@ -167,12 +167,29 @@ static void share_equally(uint32_t n_chunks, int n, struct core_owners owners, c
 	}
 }
 
-/* Returns the most chunks that member `i` should own. */
+/* Returns the most chunks that owner `i` should own beside the other owners. */
 static uint32_t most_of(const struct plan *p, struct core_owners owners, int i) {
-	uint32_t halves = halves_of(owners, i), all = all_halves(owners);
-	uint32_t part = (uint32_t)(((uint64_t)halves * p->n_chunks + all - 1) / all);
-	uint32_t most = halves == 1 ? part : CORE_SHARE_MOST * part;
-	return p->have[i] > most ? p->have[i] : most;
+	const uint32_t halves = halves_of(owners, i), all = all_halves(owners);
+	const uint32_t part = (uint32_t)(((uint64_t)halves * p->n_chunks + all - 1) / all);
+	return halves == 1 ? part : CORE_SHARE_MOST * part;
+}
+
+/* Sets p->most: twice an owner's equal part; and, if the owners are enough for that, twice that of
+ * a member of the roster, of whom not all may be owners. */
+static void put_most(struct plan *p, struct core_owners owners) {
+	const uint32_t of_member =
+		(uint32_t)((CORE_SHARE_MOST * (uint64_t)p->n_chunks + (uint64_t)p->n - 1) / (uint64_t)p->n);
+	uint64_t room = 0;
+	for (int i = 0; i < p->n; i++) {
+		p->most[i] = most_of(p, owners, i);
+		room += p->most[i] < of_member ? p->most[i] : of_member;
+	}
+	for (int i = 0; i < p->n; i++) {
+		if (room >= p->n_chunks && p->most[i] > of_member)
+			p->most[i] = of_member;
+		if (p->most[i] < p->have[i])
+			p->most[i] = p->have[i];
+	}
 }
 
 void core_shares(uint32_t n_chunks, int n, struct core_owners owners, const uint64_t *rates, const uint32_t *have,
@@ -185,8 +202,7 @@ void core_shares(uint32_t n_chunks, int n, struct core_owners owners, const uint
 		return;
 	struct plan p = {.n_chunks = n_chunks, .n = n, .have = have};
 	uint32_t unequal[NET_MAX_ROW];
-	for (int i = 0; i < n; i++)
-		p.most[i] = most_of(&p, owners, i);
+	put_most(&p, owners);
 	scale_rates(&p, rates, true);
 	fill(&p, unequal);
 	scale_rates(&p, rates, false);

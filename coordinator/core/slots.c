@@ -87,6 +87,8 @@ uint32_t core_slots_take(struct core *c, const struct core_facts *f) {
 							  .token_hash = f->token_hash,
 							  .blame = f->blame,
 							  .reputation = f->reputation,
+							  .evaded = f->reputation.evaded,
+							  .audited = f->reputation.audited,
 							  .came_us = c->now_us,
 							  .came_at = c->round};
 	memcpy(m->key, f->key, sizeof m->key);
@@ -97,6 +99,7 @@ uint32_t core_slots_take(struct core *c, const struct core_facts *f) {
 	c->slots.next[slot] = *head;
 	*head = (uint16_t)(slot + 1);
 	c->owned[slot] = 0;
+	core_scores_note_who(c);
 	return slot;
 }
 
@@ -140,6 +143,7 @@ void core_slots_give(struct core *c, uint32_t slot) {
 	drop_key(c, slot);
 	drop_from_order(&c->slots, c->members[slot].number);
 	set_drop(c->slots.used, slot);
+	core_scores_note_who(c);
 }
 
 /* A member that has just come has not had the time to report. */

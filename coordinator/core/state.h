@@ -63,11 +63,13 @@ struct core_member {
 	/* Reason of the strike before the last one, which may be lifted; 0: there is none, or it is not
 	 * known, as after AWAY. Follows from the records. */
 	uint8_t reason_before;
-	uint8_t evaded; /* audits in a row that its auditors could not make, at most CORE_EVADED_MAX (evasion.c) */
-	/* The end of an appeal: the strike for `lift_round` is taken back, or stays. */
-	bool lift_due, uphold_due;
+	uint8_t evaded;  /* what reputation.evaded is to be (evasion.c) */
+	uint8_t unshown; /* rounds of which it has shown no sums (audits_rows.c), volatile; the last: */
+	uint64_t unshown_round;
+	uint32_t audited;          /* the same, of reputation.audited */
+	uint64_t strike_round;     /* the audited one, of the strike that is due */
+	bool lift_due, uphold_due; /* the strike for lift_round is taken back, or stays */
 	uint64_t lift_round;
-	uint64_t strike_round;
 	/* Volatile: what its reports say. */
 	int64_t came_us;      /* time when it came into memory */
 	uint64_t came_at;     /* round of the run then, live or in replay */
@@ -101,6 +103,10 @@ struct core_member {
 	bool was_alive;          /* as the last event said */
 	bool counted;            /* among those available in its houses */
 	struct report last;
+	/* The root over its inner state at the end of the last committed round with it. */
+	struct rv_hash inner_end;
+	uint64_t inner_round;
+	uint32_t unrepeatable;    /* rounds in a row that nobody could repeat, by what it said of its inner state */
 	uint8_t relay;            /* the one that documents name: last.relay, or an earlier one */
 	int64_t station_until_us; /* time up to which changes of `relay` are paid for */
 	/* The last event of each type, so that a repeated report is not a repeated event. */
@@ -287,12 +293,30 @@ struct core_auditor {
 	uint32_t named;
 	struct rv_hash found;
 };
+/* In a roster of several rows: what is audited, and what the final owner shows (audits_rows.c). */
+struct core_audit_sums {
+	uint8_t kind; /* enum audit_kind; OF_AVERAGE: one row, and nothing else is used */
+	uint8_t row;  /* OF_SUM: number among those in the mean, of which there are: */
+	uint8_t n_rows;
+	bool asked, shown; /* the final owner was asked, when asked_round was open; has shown them */
+	bool voted;        /* it had voted when the round was committed */
+	bool met;          /* it has taken part in a round that opened since */
+	uint32_t final;    /* number of the final owner */
+	uint64_t asked_round;
+	int64_t asked_us;
+	uint64_t term; /* of the seals, as the next three */
+	struct rv_hash roster;
+	struct sums_place place;
+	uint8_t keys[NET_MAX_ROWS][NET_KEY_BYTES];
+	struct rv_hash sum; /* shown: audit_order.sum */
+};
 struct core_audit {
 	uint64_t round, asked_round; /* asked_round: that was open when the last auditor was asked */
 	uint32_t attempt, chunk, owner;
-	bool disputed, over, named; /* named: the member that withheld was */
-	uint32_t n, asked;          /* auditors, in the order drawn; the first ones were asked */
+	bool disputed, over;
+	uint32_t n, asked; /* auditors, in the order drawn; the first ones were asked */
 	struct core_auditor auditors[NET_MAX_ROW];
+	struct core_audit_sums sums;
 };
 
 struct core_audits {
@@ -305,8 +329,8 @@ struct core_audits {
 };
 
 /* An audit of a contribution to a committed round (scores.c). */
-enum { CORE_SCORES = 64, CORE_SCORE_SEQUENCES = 64 /* that are scored, at most */ };
-enum { CORE_EVADED_MAX = 2, CORE_ENOUGH_AWAY = 3 /* auditors kept away, of which nobody got it */ };
+enum { CORE_SCORES = 256, CORE_SCORE_SEQUENCES = 64 /* that are scored, at most */ };
+enum { CORE_ENOUGH_AWAY = 3 /* auditors kept away, of which nobody got it */ };
 struct core_scorer {
 	uint32_t member;
 	/* A round after asked_round was committed with it and the author; and nobody reported the two
@@ -319,6 +343,7 @@ struct core_scorer {
 struct core_score {
 	struct score_order order;
 	uint64_t asked_round; /* that was open when the last auditor was asked */
+	uint32_t rounds;      /* of the author, up to the audited one; 0: it was struck since, they no longer count */
 	bool over, disputed;
 	bool struck, appealed; /* struck: its author was, for this */
 	uint32_t n, asked;     /* auditors, in the order drawn; the first ones were asked */
@@ -453,6 +478,7 @@ struct core {
 	uint64_t *blamed;       /* members that this attempt will be blamed on */
 	bool owners_apart;      /* an owner cannot be linked with all, and others can: the next attempt has those */
 	uint32_t n_dealt;       /* attempts of this round that ended for that */
+	uint32_t n_void;        /* and because rows were given different means (disputes_rows.c) */
 	uint64_t *waited_for;   /* members for which the open round has waited */
 	uint64_t *put_away;     /* by slot, a set each: those distrusted on its accusation alone */
 	int64_t reopened_us;    /* time of the last roster of none */
@@ -534,6 +560,16 @@ static inline struct core_member *core_participant(const struct core *c, uint32_
 static inline int core_place(const struct core *c, uint32_t slot) {
 	const struct core_member *m = &c->members[slot];
 	return m->place < c->roster.n && c->roster.slots[m->place] == slot ? m->place : -1;
+}
+/* A row of a roster, or all of one that is not cut into rows. */
+struct core_row {
+	uint32_t first, n; /* places */
+};
+/* Returns the row of the participant at `place`. */
+static inline struct core_row core_row_at(const struct core_roster *r, uint32_t place) {
+	const int row = core_rows_many(&r->rows) ? core_rows_row_of(&r->rows, (int)place) : -1;
+	return row < 0 ? (struct core_row){0, r->n}
+				   : (struct core_row){r->rows.plan.first[row], (uint32_t)core_rows_length(&r->rows, row)};
 }
 /* Returns the row of the member in `slot` in the last roster, if that had several; -1: none. */
 static inline int core_last_row(const struct core *c, uint32_t slot) {

@@ -14,7 +14,14 @@
  * participant that accuses several that report meanwhile is distrusted at least as much as each of
  * these: else one liar would put away all others, in each attempt, and hold the run up for ever.
  * Nor can it do so one by one: those that its accusation alone put away in this round, and that
- * report again, count too, and those with whom it was at odds in rounds before (odds.c).
+ * report again, count too, and those with whom it was at odds in rounds before (odds.c). But one
+ * that withholds from those that own chunks is put away by each of them in turn, and comes back
+ * where it is needed: so those that put it away before count against it as well, without those that
+ * accuse it now.
+ *
+ * One accused by fewer than four, and by no majority of the roster, is put away, and not to blame:
+ * they may agree on it, and in a short row those that lie may be most. It is at odds with them, and
+ * the deal parts them. And those at odds with too many are no part of a majority.
  *
  * Nobody is distrusted where an accuser is known to be apart from the accused, and other members
  * can own their chunks: the next attempt has the same participants and those owners (pairs.c). That
@@ -23,76 +30,7 @@
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 
-#include <string.h>
-
 enum { AGREED_SHARE = 4 };
-
-/* Returns true if the last report of `i` accuses, in this attempt. */
-static bool speaks(const struct core *c, const struct core_accusations *a, uint32_t i) {
-	const struct report *rep = &core_participant(c, i)->last;
-	return set_has(a->present, i) && (rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED) &&
-		   rep->round == c->round && rep->attempt == c->attempt && rep->n_suspects > 0;
-}
-
-/* Returns true if the accusation counts: a member that exchanges nothing with another one cannot
- * know what that one owes. */
-static bool counts(const struct core *c, const struct core_accusations *a, uint32_t i, uint32_t suspect) {
-	const struct core_rows *rows = &c->roster.rows;
-	return suspect < (uint32_t)a->n && suspect != i && set_has(a->present, suspect) &&
-		   (!core_rows_many(rows) || core_rows_deal(rows, (int)i, (int)suspect));
-}
-
-/* Lists whom each participant accuses. Places ascend in a report. */
-static void read_out(const struct core *c, struct core_accusations *a) {
-	a->n_all = 0;
-	for (uint32_t i = 0; i < (uint32_t)a->n; i++) {
-		const struct report *rep = &core_participant(c, i)->last;
-		a->out_first[i] = a->n_all;
-		for (int k = 0; speaks(c, a, i) && k < rep->n_suspects; k++)
-			if (counts(c, a, i, rep->suspects[k]))
-				a->out[a->n_all++] = rep->suspects[k];
-		a->accuses[i] = a->n_all - a->out_first[i];
-	}
-	a->out_first[a->n] = a->n_all;
-}
-
-/* Lists by whom each is accused. */
-static void turn_round(struct core_accusations *a) {
-	int at[NET_MAX_ROSTER], sum = 0;
-	memset(a->accusers, 0, (size_t)a->n * sizeof a->accusers[0]);
-	for (int k = 0; k < a->n_all; k++)
-		a->accusers[a->out[k]]++;
-	a->n_any = 0;
-	for (int i = 0; i < a->n; i++) {
-		a->in_first[i] = at[i] = sum;
-		sum += a->accusers[i];
-		a->n_any += a->accusers[i] > 0;
-	}
-	a->in_first[a->n] = sum;
-	for (int i = 0; i < a->n; i++)
-		for (int k = a->out_first[i]; k < a->out_first[i + 1]; k++)
-			a->in[at[a->out[k]]++] = (uint16_t)i;
-}
-
-/* Returns false if there is no accusation. */
-static bool read_accusations(const struct core *c, struct core_accusations *a) {
-	uint64_t missed[CORE_ROSTER_WORDS];
-	a->n = c->roster.n;
-	core_missed(c, missed);
-	set_first(a->present, a->n, c->roster_words);
-	set_less(a->present, missed, c->roster_words);
-	read_out(c, a);
-	if (a->n_all > 0)
-		turn_round(a);
-	return a->n_all > 0;
-}
-
-static bool has_accused(const struct core_accusations *a, uint32_t i, uint32_t of) {
-	for (int k = a->out_first[i]; k < a->out_first[i + 1]; k++)
-		if (a->out[k] == of)
-			return true;
-	return false;
-}
 
 /* Returns true for those that have reported since the first accusation: reports come more often
  * than this waits. */
@@ -101,13 +39,23 @@ static bool answers(const struct core *c, uint32_t i) {
 	return m->reported && m->heard_us >= c->accused_since_us;
 }
 
-/* Returns true if so many accusers of participant `i` are more than half of those that deal with
- * it: all others, or with several rows those of its row and of its columns. Where these are one
- * alone, it is believed of a participant that has not reported since. */
-static bool by_majority(const struct core *c, uint32_t i, int accusers) {
+/* Returns the accusers of participant `i` but for those that are at odds with too many, if it is
+ * not. */
+static int count_believed(const struct core_accusations *a, uint32_t i) {
+	int n = a->accusers[i];
+	for (int k = a->in_first[i]; k < a->in_first[i + 1] && !set_has(a->doubted, i); k++)
+		n -= set_has(a->present, a->in[k]) && set_has(a->doubted, a->in[k]);
+	RV_ASSERT(n >= 0);
+	return n;
+}
+
+/* Returns true if the accusers of participant `i` are more than half of those that deal with it:
+ * all others, or with several rows those of its row and of its columns. Where these are one alone,
+ * it is believed of a participant that has not reported since. */
+static bool by_majority(const struct core *c, const struct core_accusations *a, uint32_t i) {
 	const struct core_rows *rows = &c->roster.rows;
 	const bool many = core_rows_many(rows);
-	const int others = many ? core_rows_dealing(rows, (int)i) : c->roster.n - 1;
+	const int others = many ? core_rows_dealing(rows, (int)i) : c->roster.n - 1, accusers = count_believed(a, i);
 	return 2 * accusers > others && !(many && accusers == 1 && answers(c, i));
 }
 
@@ -142,47 +90,75 @@ static void note_put_away(struct core *c, const struct core_accusations *a, uint
 	}
 }
 
+/* Counts those whose accusation alone put participant `i` away in this round, and that do not
+ * accuse it now; in a roster of several rows the pairs at odds say so. */
+static int put_away_by_others(const struct core *c, const struct core_accusations *a, uint32_t i) {
+	int n = 0;
+	for (int k = 0; k < a->n && a->accusers[i] > 0 && !core_rows_many(&c->roster.rows); k++) {
+		const struct core_member *m = core_participant(c, (uint32_t)k);
+		const bool now = core_has_accused(a, (uint32_t)k, i);
+		n += m->put_away_round == c->round && !now && set_has(put_away_by(c, c->roster.slots[k]), c->roster.slots[i]);
+	}
+	return n;
+}
+
 /* Returns the number of others with whom the accused, or the accuser of one that answers, has
- * been at odds before; an accuser has those wrongly put away at least. */
+ * been at odds before; an accuser has those wrongly put away at least, an accused one those that
+ * put it away. */
 static int doubts(const struct core *c, const struct core_accusations *a, uint32_t i, bool judged) {
 	const int wrong = a->accuses[i] > 0 ? wrongly_put_away(c, i) : 0;
-	const int odds = judged ? core_odds_of(c, c->roster.slots[i]) : 0;
+	const int odds = judged ? core_odds_of(c, c->roster.slots[i]) + put_away_by_others(c, a, i) : 0;
 	return wrong > odds ? wrong : odds;
 }
 
 enum { WEIGHT_MOST = NET_MAX_ROSTER + NET_MAX_HERE + CORE_ODDS };
 
-/* Returns the weight against a participant: first its accusations with others, both ways, and those
- * of before, then its accusers. */
+/* Returns the weight against a participant: first its accusations with others, both ways, also of
+ * those that owe it nothing, and those of before, then its accusers. */
 static int against(const struct core *c, const struct core_accusations *a, uint32_t of) {
-	int accusers = a->accusers[of], weight = accusers;
+	int accusers = a->accusers[of], weight = accusers + a->idle[of];
 	for (int k = a->out_first[of]; k < a->out_first[of + 1]; k++) {
 		uint32_t other = a->out[k];
-		weight += set_has(a->present, other) && answers(c, other) && !has_accused(a, other, of);
+		weight += set_has(a->present, other) && answers(c, other) && !core_has_accused(a, other, of);
 	}
 	weight += doubts(c, a, of, weight > 0);
 	RV_ASSERT(weight >= accusers && weight <= WEIGHT_MOST);
-	if (by_majority(c, of, accusers))
+	if (by_majority(c, a, of))
 		weight = accusers + WEIGHT_MOST;
 	return weight * (NET_MAX_ROSTER + 1) + accusers; /* so accusers decide between equal weights only */
 }
 
+static bool is_here(const struct core *c, const struct core_member *m) {
+	return core_alive(c, m) && !m->banned;
+}
+
+/* Returns true if no third member is there that could own in the place of two. */
+static bool are_alone(const struct core *c, const struct core_accusations *a) {
+	return a->n == 2 && core_count_that(c, is_here) == 2;
+}
+
 /* Counts pairs: two that accuse each other, if no other has more accusers; or one that accuses
  * another alone. */
-static void note_pair(struct core *c, const struct core_accusations *a, uint32_t i, uint32_t j, int most) {
-	bool forth = has_accused(a, i, j), back = has_accused(a, j, i);
+static void note_pair(struct core *c, struct core_accusations *a, uint32_t i, uint32_t j, int most) {
+	bool forth = core_has_accused(a, i, j), back = core_has_accused(a, j, i);
 	bool mutual = forth && back && a->accusers[i] == most && a->accusers[j] == most;
-	bool alone = forth != back && most == 1 && a->n > 2;
+	bool alone = forth != back && most == 1 && !are_alone(c, a);
 	if (!mutual && !alone)
 		return;
-	core_pair_strike(c, i, j);
-	if (core_rows_many(&c->roster.rows)) /* else the deal could not part them */
+	const bool at_odds = core_pair_strike(c, i, j) || core_rows_many(&c->roster.rows);
+	if (are_alone(c, a))
+		return;
+	core_say_of(c, CORE_EVENT_AT_ODDS, c->roster.slots[forth ? i : j], c->round, c->roster.members[forth ? j : i]);
+	set_add(a->at_odds, i);
+	set_add(a->at_odds, j);
+	if (at_odds)
 		core_odds_note(c, forth ? i : j, forth ? j : i);
 }
 
 /* Notes each pair once, with its lower place first. */
-static void note_pairs(struct core *c, const struct core_accusations *a) {
+static void note_pairs(struct core *c, struct core_accusations *a) {
 	int most = 0;
+	set_clear(a->at_odds, c->roster_words);
 	for (int i = 0; i < a->n; i++)
 		most = a->accusers[i] > most ? a->accusers[i] : most;
 	for (uint32_t i = 0; i < (uint32_t)a->n; i++) {
@@ -199,20 +175,39 @@ static void note_pairs(struct core *c, const struct core_accusations *a) {
 	}
 }
 
-static bool is_here(const struct core *c, const struct core_member *m) {
-	return core_alive(c, m) && !m->banned;
+/* Returns true if several accuse the participant that are few beside the roster: they may agree on
+ * it, and in a row of three or four be most of it. */
+static bool is_word_of_few(const struct core_accusations *a, uint32_t who) {
+	enum { MANY = 4 };
+	const int accusers = a->accusers[who];
+	return accusers > 1 && accusers < MANY && 2 * accusers < a->n;
 }
 
-/* Returns true for at least two accusers, or, where two are alone, for the other one if `who`
- * accuses no participant; and for one that has been at odds with too many, or with most others.
- * A roster of two that a liar has brought about is no reason to believe it. */
+/* Notes the few that accuse a participant as at odds with it: they are dealt apart, and if it is at
+ * fault, it will be at odds with more. */
+static void note_few(struct core *c, const struct core_accusations *a, uint32_t who) {
+	for (int k = a->in_first[who]; k < a->in_first[who + 1]; k++)
+		if (set_has(a->present, a->in[k]))
+			core_odds_note(c, a->in[k], who);
+}
+
+/* Returns true for at least two accusers that are not few beside the roster, or, where two are
+ * alone, for the other one if `who` accuses no participant; and for one that has been at odds with
+ * too many, or with most others. A roster of two that a liar has brought about is no reason to
+ * believe it. */
 static bool is_to_blame(const struct core *c, const struct core_accusations *a, uint32_t who) {
-	const int odds = core_odds_of(c, c->roster.slots[who]);
-	if (a->n > 2 && (odds >= CORE_ODDS_BLAMED || 2 * odds > a->n - 1))
+	if (core_odds_blame(c, c->roster.slots[who]))
 		return true;
 	if (a->n > 2)
-		return a->accusers[who] > 1;
-	return a->accusers[who] == 1 && a->accuses[who] == 0 && core_count_that(c, is_here) == 2;
+		return a->accusers[who] > 1 && !is_word_of_few(a, who);
+	return a->accusers[who] == 1 && a->accuses[who] == 0 && are_alone(c, a);
+}
+
+/* Returns true if the participant is put away because it or another one is at fault: it reports,
+ * and accuses one, or fewer than half of the others. Both have been logged as that. */
+static bool is_one_of_two(const struct core *c, const struct core_accusations *a, uint32_t who) {
+	const bool accuses_few = a->accuses[who] <= 1 || 2 * a->accuses[who] < a->n - 1;
+	return set_has(a->at_odds, who) && accuses_few && c->now_us < core_silent_at(c, core_participant(c, who));
 }
 
 /* Takes a participant out: its accusations, and those of it, no longer count. Weighs those anew
@@ -244,7 +239,7 @@ static bool says_nothing(const struct core *c, const struct core_accusations *a,
  * them, or is dead too, as several owners of one column may be. */
 static bool fails_elsewhere(const struct core *c, const struct core_accusations *a, uint32_t i, const uint64_t *away) {
 	const struct core_rows *rows = &c->roster.rows;
-	if (!core_rows_many(rows) || !by_majority(c, i, a->accusers[i]))
+	if (!core_rows_many(rows) || !by_majority(c, a, i))
 		return false;
 	if (says_nothing(c, a, i))
 		return true;
@@ -285,10 +280,14 @@ static void distrust(struct core *c, struct core_accusations *a) {
 		most = weights[worst] > most ? weights[worst] : most;
 		set_add(away, worst);
 		note_put_away(c, a, worst);
-		if (is_to_blame(c, a, worst))
+		if (is_word_of_few(a, worst))
+			note_few(c, a, worst);
+		const bool to_blame = is_to_blame(c, a, worst);
+		if (to_blame)
 			set_add(c->blamed, core_slot_of(c, m));
 		m->distrusted = true;
-		core_say(c, CORE_EVENT_SUSPECTED, core_slot_of(c, m), c->round);
+		if (to_blame || !is_one_of_two(c, a, worst))
+			core_say(c, CORE_EVENT_SUSPECTED, core_slot_of(c, m), c->round);
 		put_away(c, a, worst, weights);
 	}
 }
@@ -306,7 +305,7 @@ static bool accuses_a_silent_one(const struct core *c, const struct core_accusat
 static bool is_unclear(const struct core *c, const struct core_accusations *a) {
 	bool doubtful = false;
 	for (uint32_t i = 0; i < (uint32_t)a->n; i++) {
-		if (by_majority(c, i, a->accusers[i]))
+		if (by_majority(c, a, i))
 			return false;
 		if (!doubtful && a->accuses[i] > 0)
 			doubtful = a->accuses[i] + doubts(c, a, i, true) > 1 && accuses_a_silent_one(c, a, i);
@@ -321,11 +320,11 @@ static bool may_be_outvoted(const struct core *c, const struct core_accusations 
 	const bool waited = c->now_us - c->accused_since_us >= core_unclear_us(c);
 	int accusers = 0;
 	for (uint32_t i = 0; i < (uint32_t)a->n; i++) {
-		if (a->accusers[i] > 1 || by_majority(c, i, a->accusers[i]))
+		if (a->accusers[i] > 1 || by_majority(c, a, i))
 			return false;
 		accusers += a->accuses[i] > 0;
 		for (int k = a->out_first[i]; k < a->out_first[i + 1]; k++)
-			if (has_accused(a, a->out[k], i) || (waited && !answers(c, a->out[k])))
+			if (core_has_accused(a, a->out[k], i) || (waited && !answers(c, a->out[k])))
 				return false;
 	}
 	return core_may_be_outvoted(c, accusers);
@@ -351,11 +350,11 @@ static int64_t gather_us(const struct core *c, const struct core_accusations *a)
 	return is_agreed(c, a) ? c->cfg.suspect_gather_us / AGREED_SHARE : c->cfg.suspect_gather_us;
 }
 
-enum { DEALS = 3 }; /* attempts of a round that may end so that others own what */
+enum { DEALS = 3 }; /* attempts of a round that may end for one of these reasons */
 
 void core_weigh_suspects(struct core *c) {
 	struct core_accusations a;
-	if (c->roster.n == 0 || !read_accusations(c, &a)) {
+	if (c->roster.n == 0 || !core_read_accusations(c, &a)) {
 		c->accused_since_us = INT64_MAX;
 		return;
 	}
@@ -371,9 +370,18 @@ void core_weigh_suspects(struct core *c) {
 	c->accused_since_us = INT64_MAX;
 }
 
-bool core_deal_anew(struct core *c) {
-	if (c->n_dealt == DEALS)
+/* Ends the attempt, unless as many have ended for the same reason. */
+static bool end_attempt(struct core *c, uint32_t *so_many) {
+	if (*so_many == DEALS)
 		return false;
-	c->n_dealt++;
+	++*so_many;
 	return c->owners_apart = true;
+}
+
+bool core_deal_anew(struct core *c) {
+	return end_attempt(c, &c->n_dealt);
+}
+
+bool core_void_attempt(struct core *c) {
+	return end_attempt(c, &c->n_void);
 }

@@ -3,7 +3,9 @@
  * In a roster of several rows a participant's document has its row and the owners of its columns. A
  * member that takes no part has the row of its turn, as an observer, and is listed as behind to
  * that row if it lacks the state. In an open round with more members than a document lists, each
- * has SPREAD of the donors, another few in turn; and a donor lists those behind that have it. */
+ * has SPREAD of the donors, another few in turn; and a donor lists those behind that have it. Two
+ * of which one audits the other find each other in both: their links last, where
+ * rounds do, and if the deal parts them. */
 #include "base/assert.h"
 #include "base/planted.h"
 #include "coordinator/core/internal.h"
@@ -131,6 +133,50 @@ static void put_syncing(const struct core *c, const uint16_t *slots, int n, stru
 			d->syncing[d->n_syncing++] = c->views.refs[slots[i]];
 }
 
+/* Adds a member to a list by ascending numbers, if it is not there and there is room. */
+static void insert_ref(struct member_ref *refs, uint16_t *n, int most, const struct member_ref *ref) {
+	int at = 0;
+	while (at < *n && refs[at].member < ref->member)
+		at++;
+	if (*n >= most || (at < *n && refs[at].member == ref->member))
+		return;
+	memmove(&refs[at + 1], &refs[at], (size_t)(*n - at) * sizeof *refs);
+	refs[at] = *ref;
+	(*n)++;
+}
+
+static bool has_column_of(const struct document *d, uint32_t member) {
+	bool has = false;
+	for (int i = 0; i < d->n_column; i++)
+		has |= d->column[i].member == member;
+	return has;
+}
+
+static bool is_listed_donor(const struct core *c, uint16_t slot) {
+	bool listed = false;
+	for (int i = 0; i < c->views.donors.n; i++)
+		listed |= c->views.donors.slots[i] == slot;
+	return listed;
+}
+
+/* Lists those that audit the member's training, or whose training it audits, and the same of
+ * averages in rows: as donors in an open round, else beside those that are behind. Whatever this
+ * follows from is noted as a change when it changes: orders, who is in memory or banned, and the
+ * list of donors. */
+static void put_partners(const struct core *c, int slot, struct document *d) {
+	uint16_t partners[NET_MAX_SYNCING + NET_MAX_ROW];
+	int n = slot >= 0 ? core_scores_partners(c, (uint32_t)slot, partners) : 0;
+	if (slot >= 0)
+		n = core_audits_partners(c, (uint32_t)slot, partners, n, NET_MAX_SYNCING + NET_MAX_ROW);
+	for (int i = 0; i < n; i++) {
+		const struct member_ref *ref = &c->views.refs[partners[i]];
+		if (d->phase != RUN_REDUCE && is_listed_donor(c, partners[i]))
+			insert_ref(d->members, &d->n_members, NET_MAX_ROW, ref);
+		else if (d->phase == RUN_REDUCE && document_find(d, ref->member) < 0 && !has_column_of(d, ref->member))
+			insert_ref(d->syncing, &d->n_syncing, NET_MAX_SYNCING, ref);
+	}
+}
+
 static void put_row(const struct core *c, int slot, struct document *d) {
 	const struct core_rows *r = &c->roster.rows;
 	const struct rows_alive alive = rows_alive(r);
@@ -150,6 +196,7 @@ static void put_row(const struct core *c, int slot, struct document *d) {
 			behind[n++] = other;
 	}
 	put_syncing(c, behind, n, d);
+	put_partners(c, slot, d);
 }
 
 /* Returns the first of the SPREAD donors of a member, as a place in the list of `n`. */
@@ -172,6 +219,7 @@ static void put_open(const struct core *c, int slot, struct document *d) {
 		if (is_donor_of(i, number_of(c, slot), donors->n))
 			d->members[d->n_members++] = c->views.refs[donors->slots[i]];
 	}
+	put_partners(c, slot, d);
 	for (int i = 0; i < all->n && self >= 0; i++) {
 		uint32_t number = number_of(c, all->slots[i]);
 		if (is_donor_of(self, number, donors->n) && document_find(d, number) < 0)

@@ -35,6 +35,7 @@ void core_missed(const struct core *c, uint64_t *out) {
 	for (uint32_t i = 0; i < c->roster.n; i++)
 		if (!core_available(c, core_participant(c, i)) || !keeps_contribution(c, i))
 			set_add(out, i);
+	set_join(out, c->roster.disbelieved, c->roster_words); /* their vote stands, and no other can come */
 }
 
 void core_take_vote(struct core *c, uint32_t i) {

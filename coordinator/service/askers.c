@@ -109,7 +109,10 @@ static enum rv_err add(struct service *s, struct service_askers *all, const stru
 					   "join: many computers wait for the operator's approval: this one asks again until there is "
 					   "room");
 	RV_TRY(s->cfg.store->ops->asker_put(s->cfg.store, a, et));
-	tell_asker(s, RV_WARN, "asks", a, "a computer asks to join: `members approve`, or `members refuse`");
+	tell_asker(
+		s, RV_WARN, "asks", a,
+		"a computer asks to join, and waits: `rivulet-coordinator members approve FINGERPRINT --dir DIR` lets it in, "
+		"once its person has read you the same fingerprint; or `members refuse`");
 	return RV_OK;
 }
 

@@ -24,7 +24,7 @@ static bool tell_score(struct service *s, const struct core_event *ev) {
 	case CORE_EVENT_DOUBTED:
 		service_tell(s, RV_INFO, "training_doubted",
 					 "round %" PRIu64 ": member %u measured that the contribution of member %u is worth less than half "
-					 "of its own: two others measure it",
+					 "of its own, or not what its steps give: two others look",
 					 ev->round, ev->other, ev->member);
 		return true;
 	case CORE_EVENT_WORTHLESS:
@@ -33,6 +33,23 @@ static bool tell_score(struct service *s, const struct core_event *ev) {
 					 " lowers the loss on the text that was leased to it "
 					 "by %.3f of what an auditor's own does, and two auditors find it worthless: it is in quarantine",
 					 ev->member, ev->round, (double)(int32_t)ev->other / 1000);
+		return true;
+	case CORE_EVENT_UNREPEATED:
+		service_tell(s, RV_WARN, "training_not_repeated",
+					 "member %u: its contribution to round %" PRIu64
+					 " is not what its steps give: auditors made them again, from the state that it had committed to, "
+					 "and one came out %.3f away (%.2f at most, and its inner state %.2f): it is in quarantine",
+					 ev->member, ev->round, (double)(int32_t)ev->other / 1000, (double)SCORE_REPEAT_LIMIT,
+					 (double)SCORE_REPEAT_INNER_LIMIT);
+		return true;
+	case CORE_EVENT_NO_REPEAT:
+		service_tell(
+			s, RV_WARN, "training_not_repeatable",
+			"member %u: nobody can repeat its last %u rounds, up to %" PRIu64
+			": it says that each began from another inner state than the one before ended with, or commits to "
+			"none. So it does with --moments int8, a low --max-donate, or if its rounds are cut short; audits only "
+			"score it",
+			ev->member, ev->other, ev->round);
 		return true;
 	case CORE_EVENT_APPEALED:
 		service_tell(s, RV_INFO, "appeal", "member %u asks for another look at round %" PRIu64 ": two others score it",
@@ -54,10 +71,18 @@ static bool tell_score(struct service *s, const struct core_event *ev) {
 		return true;
 	case CORE_EVENT_EVADED:
 		service_tell(s, RV_WARN, "training_evaded",
-					 "member %u: its auditors could not fetch its contribution to round %" PRIu64
+					 "member %u: its auditors could not fetch in time what they need of round %" PRIu64
 					 " although it exchanged rounds with them meanwhile: %s",
 					 ev->member, ev->round,
 					 ev->other > 1 ? "again, so it is in quarantine" : "once more in a row is a strike");
+		return true;
+	case CORE_EVENT_UNSHOWN:
+		service_tell(s, RV_WARN, "sums_unshown",
+					 "member %u: it was asked to show what the rows had given it for an average of round %" PRIu64
+					 ", and has not, although it took part in rounds meanwhile: %s",
+					 ev->member, ev->round,
+					 ev->other > 1 ? "again, so it is in quarantine"
+								   : "its disk may have failed; once more within 64 rounds is a strike");
 		return true;
 	case CORE_EVENT_CLEARED:
 		service_tell(s, RV_WARN, "appeal_cleared",
@@ -88,8 +113,10 @@ bool service_tell_audit(struct service *s, const struct core_event *ev) {
 		return true;
 	case CORE_EVENT_TAKEN_BACK:
 		service_tell(s, RV_WARN, "audit_rollback",
-					 "the run goes back to round %" PRIu64 ", the first one that the lie of member %u has spoiled",
-					 ev->round, ev->member);
+					 "the run goes back to round %" PRIu64
+					 ": the first round that member %u spoiled, or that auditors could not check because member %u "
+					 "withheld its data",
+					 ev->round, ev->member, ev->member);
 		return true;
 	default:
 		return tell_score(s, ev);
@@ -110,11 +137,11 @@ json_t *service_scores_json(const struct service *s) {
 	const struct core_score_figures f = core_scores(s->core);
 	if (!run_config_is_scored(&s->run))
 		return json_null();
-	return json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "share", s->run.audit_training, "window",
-					 (json_int_t)s->run.audit_window, "drawn", (json_int_t)f.drawn, "worthy", (json_int_t)f.worthy,
-					 "worthless", (json_int_t)f.worthless, "unresolved", (json_int_t)f.unresolved, "evaded",
-					 (json_int_t)f.evaded, "open", (json_int_t)f.open, "appeals", (json_int_t)f.appeals, "lifted",
-					 (json_int_t)f.lifted);
+	return json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "share", s->run.audit_training,
+					 "window", (json_int_t)s->run.audit_window, "drawn", (json_int_t)f.drawn, "worthy",
+					 (json_int_t)f.worthy, "worthless", (json_int_t)f.worthless, "unresolved", (json_int_t)f.unresolved,
+					 "evaded", (json_int_t)f.evaded, "open", (json_int_t)f.open, "appeals", (json_int_t)f.appeals,
+					 "lifted", (json_int_t)f.lifted, "repeats", (json_int_t)f.repeats);
 }
 
 json_t *service_reputation_json(const struct core_reputation *r) {
@@ -122,7 +149,8 @@ json_t *service_reputation_json(const struct core_reputation *r) {
 										  [CORE_STRIKE_FALSE_AUDIT] = "false_audit",
 										  [CORE_STRIKE_TRAINING] = "training",
 										  [CORE_STRIKE_EVADED] = "evaded"};
-	return json_pack("{s:I, s:i, s:o, s:o, s:b}", "rounds", (json_int_t)r->rounds, "strikes", (int)r->strikes, "reason",
+	return json_pack("{s:I, s:I, s:i, s:o, s:o, s:b}", "rounds", (json_int_t)r->rounds, "audited",
+					 (json_int_t)r->audited, "strikes", (int)r->strikes, "reason",
 					 r->strikes > 0 ? json_string(reasons[r->reason]) : json_null(), "quarantined_until",
 					 r->strikes > 0 ? json_integer((json_int_t)r->quarantined_until) : json_null(), "appealed",
 					 r->strikes > 0 && r->appealed);

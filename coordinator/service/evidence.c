@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 size_t service_evidence_max_bytes(const struct service *s) {
-	return evidence_max_bytes(s->most_chunks);
+	return evidence_max_bytes(s->most_chunks) + SHOWN_SUMS_MAX_BYTES;
 }
 
 enum rv_err service_evidence(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
@@ -21,12 +21,12 @@ enum rv_err service_evidence(struct service *s, int64_t now_us, const uint8_t ke
 bool service_tell_evidence(struct service *s, const struct core_event *ev) {
 	switch (ev->type) {
 	case CORE_EVENT_EQUIVOCATED:
-		service_tell(s, RV_ERROR, "equivocated",
-					 "round %" PRIu64
-					 ", attempt %u: member %u signed two different averages (chunk %u) and gave them to "
-					 "different members: both signatures are kept as proof; it is banned, and the attempt is made "
-					 "again without it",
-					 ev->round, ev->attempt, ev->member, ev->other);
+		service_tell(
+			s, RV_ERROR, "equivocated",
+			"round %" PRIu64 ", attempt %u: member %u signed two different averages (chunk %u) and gave them to "
+			"different members: both signatures are kept as proof; it is banned (or, if as many are as can be, "
+			"stays out of rosters for a while), and the attempt is made again without it",
+			ev->round, ev->attempt, ev->member, ev->other);
 		return true;
 	case CORE_EVENT_FALSE_VOTE:
 		service_tell(s, RV_ERROR, "false_vote",

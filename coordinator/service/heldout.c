@@ -7,6 +7,7 @@
 enum rv_err service_load_heldout(struct service *s, struct rv_errtext *et) {
 	char text[LOSS_CURVE_TEXT_BYTES] = "";
 	struct rv_errtext why;
+	s->heldout.claimed_by = NET_NO_MEMBER;
 	RV_TRY(s->cfg.store->ops->get(s->cfg.store, KEPT_AS, text, sizeof text, et));
 	if (loss_curve_parse(text, &s->heldout.curve, &why) != RV_OK)
 		service_tell(s, RV_WARN, "heldout", "the held-out losses in the store are not shown: %s", why.text);
@@ -48,6 +49,7 @@ void service_take_heldout(struct service *s, uint32_t slot, const struct report 
 		!was_first(h, rep->heldout_round, core_view(s->core, slot).member))
 		return;
 	loss_curve_add(&h->curve, rep->heldout_round, (double)rep->heldout_loss);
+	h->claimed_by = core_view(s->core, slot).member;
 	keep(s);
 }
 
@@ -56,6 +58,7 @@ void service_rewind_heldout(struct service *s, uint64_t round) {
 	if (s->heldout.curve.seen == 0 || s->heldout.curve.last.round <= round)
 		return;
 	loss_curve_rewind(&s->heldout.curve, round);
+	s->heldout.claimed_by = NET_NO_MEMBER;
 	keep(s);
 }
 
@@ -67,5 +70,6 @@ json_t *service_heldout_json(const struct service *s) {
 	const struct loss_point *last = &s->heldout.curve.last;
 	if (s->heldout.curve.seen == 0)
 		return json_null();
-	return json_pack("{s:I, s:f}", "round", (json_int_t)last->round, "loss", last->loss);
+	return json_pack("{s:I, s:f, s:o}", "round", (json_int_t)last->round, "loss", last->loss, "claimed_by",
+					 s->heldout.claimed_by != NET_NO_MEMBER ? json_integer(s->heldout.claimed_by) : json_null());
 }

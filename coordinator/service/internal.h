@@ -90,6 +90,7 @@ struct service_first {
 enum { SERVICE_FIRSTS = 64 };
 struct service_heldout {
 	struct loss_curve curve;
+	uint32_t claimed_by;                        /* member of the last point; NET_NO_MEMBER: of before the start */
 	struct service_first first[SERVICE_FIRSTS]; /* ring: of the latest commits since the start or a rollback */
 	uint64_t n_first;
 };

@@ -62,6 +62,7 @@ static enum rv_err fill_audits(const struct service *s, struct core_config *out,
 	out->audit_window = (uint32_t)s->run.audit_window;
 	out->audit_rollback = s->run.audit_rollback;
 	out->audit_ppm = run_config_is_scored(&s->run) ? (uint32_t)(s->run.audit_training * 1e6 + 0.5) : 0;
+	out->repeat_ppm = run_config_is_repeated(&s->run) ? (uint32_t)(s->run.audit_repeat * 1e6 + 0.5) : 0;
 	out->probation = (uint32_t)s->run.probation;
 	if (s->cfg.serving == NULL || !run_config_keeps_contributions(&s->run)) /* or it is only read: nothing is drawn */
 		return RV_OK;
@@ -98,6 +99,7 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 	for (uint32_t fragment = 0; fragment < fragments_count(&g.fragments); fragment++)
 		out->n_chunks[fragment] = global_round_chunks(&g, fragment).n_chunks;
 	fill_chunk_bytes(&s->run, &g, out);
+	out->inner_bytes = 2 * sizeof(float) * (uint64_t)g.n; /* both moments */
 	out->sum_bytes = merge_partial_bytes(g.chunks.chunk_elems);
 	report_bounds_tokens(&s->run, out);
 	return fill_leases(&s->run, out, et);

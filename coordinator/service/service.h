@@ -191,6 +191,12 @@ int service_members_here(const struct service *s);
 /* Returns the status as a new JSON object (the caller decrefs it), NULL without memory. `details`:
  * with addresses, whole keys and lists, for the operator. */
 json_t *service_status(const struct service *s, int64_t now_us, bool details);
+/* Returns a page of it, with details, as a new JSON object, NULL without memory: what is of the run
+ * if `from` is 0; the members from that number on, SERVICE_PAGE_MEMBERS at most; and
+ * "members_next", the first that is left, or null. All members, with all that reports may hold, are
+ * tens of megabytes. */
+enum { SERVICE_PAGE_MEMBERS = 128 };
+json_t *service_status_page(const struct service *s, int64_t now_us, uint32_t from);
 /* Returns metrics in Prometheus text format 0.0.4, NUL-terminated (the caller frees it); NULL
  * without memory. */
 char *service_metrics(const struct service *s, int64_t now_us);

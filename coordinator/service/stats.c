@@ -257,6 +257,9 @@ static const struct {
 	[CORE_EVENT_EXCLUDED] = {RV_ERROR, "excluded",
 							 "has cost several attempts: it takes part again from this round on, or if too few are "
 							 "left without it; if it continues, `ban` it"},
+	[CORE_EVENT_NEEDED] = {RV_WARN, "quarantine_broken",
+						   "is in quarantine until this round, and takes part nevertheless: fewer than min-workers "
+						   "others are ready, or the round was opened again. Invite more members"},
 	[CORE_EVENT_IN_VAIN] =
 		{RV_WARN, "in_vain",
 		 "kept a round waiting until grace-ms was over and was not ready: no earlier round than this waits "
@@ -294,8 +297,8 @@ static const struct {
 						  "runs as two processes, from a copied directory or machine: the one that started first is "
 						  "asked to end; a second worker needs its own invite link"},
 	[CORE_EVENT_MUTE] = {RV_WARN, "mute",
-						 "did not finish when most others had: they go on without its vote, and no earlier round than "
-						 "this waits for it; it takes part as before"},
+						 "did not finish when most others had, by its own fault or another's: they go on without its "
+						 "vote, and no earlier round than this waits for it; it takes part as before"},
 	[CORE_EVENT_LEASE] = {RV_WARN, "lease",
 						  "has read text that is not leased to it, or counts more than its rounds have: its "
 						  "contribution does not count"},
@@ -313,6 +316,14 @@ static void tell_apart(struct service *s, const struct core_event *ev) {
 		"): %u is left out for some rounds if enough others are ready, and is notified; to fix it, forward a port to "
 		"one of them, or start it with --advertise HOST:PORT",
 		ev->other, ev->member, ev->round, ev->member);
+}
+
+/* Logs an accusation that one of the two is to blame for: nothing says which. */
+static void tell_at_odds(struct service *s, const struct core_event *ev) {
+	service_tell(s, RV_WARN, "at_odds",
+				 "member %u says that member %u sends it nothing, or other bytes than it has signed (round %" PRIu64
+				 "); no other member does, so either may be at fault: two such are kept from dealing with each other",
+				 ev->member, ev->other, ev->round);
 }
 
 /* Logs a member that claims to be ahead; one claim proves nothing. */
@@ -387,6 +398,8 @@ void service_tell_events(struct service *s, int64_t now_us) {
 			service_tell_not_held(s, ev.round, text);
 		else if (ev.type == CORE_EVENT_APART)
 			tell_apart(s, &ev);
+		else if (ev.type == CORE_EVENT_AT_ODDS)
+			tell_at_odds(s, &ev);
 		else if (ev.type == CORE_EVENT_AHEAD)
 			tell_ahead(s, &ev);
 		else if (ev.type == CORE_EVENT_RESTS || ev.type == CORE_EVENT_SENDS_LESS)

@@ -327,14 +327,9 @@ int service_members_here(const struct service *s) {
 	return core_here(s->core);
 }
 
-json_t *service_status(const struct service *s, int64_t now_us, bool details) {
+/* Writes what is of the run, but its members, history and events. */
+static void put_run(const struct service *s, int64_t now_us, bool details, json_t *o) {
 	const struct document *d = core_document(s->core);
-	json_t *o = json_object(), *members = json_array();
-	if (o == NULL || members == NULL) {
-		json_decref(o);
-		json_decref(members);
-		return NULL;
-	}
 	(void)json_object_set_new(o, "run", hex_string(s->cfg.run_id, NET_RUN_ID_BYTES));
 	(void)json_object_set_new(o, "about", service_about_json(s));
 	(void)json_object_set_new(o, "software", json_sprintf("rivulet %s", rv_version()));
@@ -367,12 +362,50 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	(void)json_object_set_new(o, "proofs", service_proofs_json(s));
 	set_int(o, "relays", d->n_relays);
 	set_totals(s, o);
-	for (int k = 0; k < core_here(s->core); k++) {
+}
+
+/* Returns up to `most` members, by ascending number from `from` on; *next: the first that is left,
+ * else NET_NO_MEMBER. */
+static json_t *members_json(const struct service *s, int64_t now_us, bool details, uint32_t from, int most,
+							uint32_t *next) {
+	json_t *a = json_array();
+	*next = NET_NO_MEMBER;
+	for (int k = 0, n = 0; k < core_here(s->core) && *next == NET_NO_MEMBER; k++) {
 		const struct core_member_view v = core_view(s->core, core_nth(s->core, k));
-		(void)json_array_append_new(members, member_json(s, &v, now_us, details));
+		if (v.member < from)
+			continue;
+		if (n++ < most)
+			(void)json_array_append_new(a, member_json(s, &v, now_us, details));
+		else
+			*next = v.member;
 	}
-	(void)json_object_set_new(o, "members", members);
+	return a;
+}
+
+json_t *service_status(const struct service *s, int64_t now_us, bool details) {
+	uint32_t next;
+	json_t *o = json_object();
+	if (o == NULL)
+		return NULL;
+	put_run(s, now_us, details, o);
+	(void)json_object_set_new(o, "members", members_json(s, now_us, details, 0, NET_MAX_HERE, &next));
 	(void)json_object_set_new(o, "history", rounds_json(s));
 	(void)json_object_set_new(o, "events", news_json(s, details));
+	return o;
+}
+
+json_t *service_status_page(const struct service *s, int64_t now_us, uint32_t from) {
+	uint32_t next;
+	json_t *o = json_object();
+	if (o == NULL)
+		return NULL;
+	if (from == 0)
+		put_run(s, now_us, true, o);
+	(void)json_object_set_new(o, "members", members_json(s, now_us, true, from, SERVICE_PAGE_MEMBERS, &next));
+	(void)json_object_set_new(o, "members_next", next != NET_NO_MEMBER ? json_integer(next) : json_null());
+	if (from > 0)
+		return o;
+	(void)json_object_set_new(o, "history", rounds_json(s));
+	(void)json_object_set_new(o, "events", news_json(s, true));
 	return o;
 }

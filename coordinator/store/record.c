@@ -8,7 +8,7 @@ enum { RECORD_VERSION = 1 };
 
 _Static_assert(NET_MAX_ROSTER *(4 + 8 + 8 + 8 + 8 + 12 + 2 + 4 + RV_HASH_BYTES) + 2 * NET_MAX_ROSTER / 8 +
 					   NET_NAME_BYTES + NET_MAX_CANDIDATES * (3 + NET_ADDR_BYTES) + NET_KEY_BYTES + 3 * RV_HASH_BYTES +
-					   96 <=
+					   97 <=
 				   RECORD_MAX_BYTES,
 			   "the largest record fits");
 
@@ -31,12 +31,15 @@ static const struct layout fields[] = {
 	LAYOUT_FIELD(PLAIN, struct core_record, blame_level),
 	LAYOUT_FIELD(PLAIN, struct core_record, blame_until),
 	LAYOUT_FIELD(PLAIN, struct core_record, reputation.rounds),
+	LAYOUT_FIELD(PLAIN, struct core_record, reputation.audited),
 	LAYOUT_FIELD(PLAIN, struct core_record, reputation.strikes),
 	LAYOUT_FIELD(PLAIN, struct core_record, reputation.reason),
 	LAYOUT_FIELD(BOOL, struct core_record, reputation.appealed),
 	LAYOUT_FIELD(PLAIN, struct core_record, reputation.struck_round),
 	LAYOUT_FIELD(PLAIN, struct core_record, reputation.quarantined_until),
 	LAYOUT_FIELD(PLAIN, struct core_record, reputation.until_before),
+	LAYOUT_FIELD(PLAIN, struct core_record, reputation.evaded),
+	LAYOUT_FIELD(BOOL, struct core_record, reputation.spent),
 	LAYOUT_FIELD(PLAIN, struct core_record, term),
 	LAYOUT_FIELD(PLAIN, struct core_record, round),
 	LAYOUT_FIELD(PLAIN, struct core_record, attempt),

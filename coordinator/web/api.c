@@ -32,14 +32,6 @@ void api_reply_made(const struct request *q, const char *type, char *text) {
 	free(text);
 }
 
-void api_send_status(struct api *a, const struct request *q, bool details) {
-	const char *text = status_cache_text(&a->status, a->service, q->now_us, details);
-	if (text == NULL)
-		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
-	else
-		reply(q->rq, STATUS_OK, "application/json", text, strlen(text));
-}
-
 /* ---- a request's way to its handler ---- */
 
 enum who { ANYONE, ANY_KEY, RUN_KEY };
@@ -90,6 +82,8 @@ static void dispatch(struct api *a, const struct request *q) {
 		reply_text(q->rq, STATUS_UNAUTHORIZED, "this needs a TLS client certificate with an Ed25519 key");
 	else if (who == RUN_KEY && memcmp(q->key, a->run_key, NET_KEY_BYTES) != 0)
 		reply_text(q->rq, STATUS_FORBIDDEN, "only for the operator, who has the run's key");
+	else if (who == ANYONE && q->is_stranger && !api_may_read(a, q))
+		held_page(a->held, q->rq, q->now_us);
 	else if (who != ANY_KEY || recall(a, q))
 		r->serve(a, q);
 }
@@ -111,6 +105,7 @@ void api_serve(struct evhttp_request *rq, void *api) {
 	}
 	struct request q = api_request_of(rq, key, rv_clock_monotonic_us());
 	const enum connection_role role = role_of(a, q.key);
+	q.is_stranger = role == CONNECTION_STRANGER;
 	connections_touch(a->connections, rq, role, q.key, q.now_us);
 	if (role == CONNECTION_MEMBER) /* its next requests here may be evidence */
 		evhttp_connection_set_max_body_size(evhttp_request_get_connection(rq),
@@ -156,6 +151,7 @@ enum rv_err api_new(const struct api_config *cfg, struct api **out, struct rv_er
 	memcpy(a->run_key, cfg->run_key, sizeof a->run_key);
 	a->changed = cfg->changed;
 	a->owner = cfg->owner;
+	api_anyone_init(a);
 	api_member_init(a);
 	enum rv_err e = make_parts(a, cfg, et);
 	if (e != RV_OK) {

@@ -18,7 +18,8 @@
  *                                         one numbered `have`
  *   GET  /v1/text/NAME       a member     a file of the run's text, with Range (text_replies.h); 404
  *                                         there is none here, 503 too many at once
- *   GET  /v1/admin/status    the run key  JSON with addresses and keys
+ *   GET  /v1/admin/status    the run key  JSON with addresses and keys, of 128 members at most
+ *        ?from=NUMBER                     "members_next": the number with which the next page begins
  *   POST /v1/admin/invite    the run key  "count=N&uses=N&lasts_ms=N&approve=0|1" -> one link a line
  *   GET  /v1/admin/invites   the run key  JSON: what is left of each, who came by it
  *   POST /v1/admin/revoke    the run key  ID of an invite, or its link -> a line of text
@@ -32,7 +33,8 @@
  *
  * HEAD is answered as GET, without the body. A key is that of the TLS client certificate. Errors
  * are one line of text: 400 malformed, 401 no certificate, 403 refused, 404, 405, 409 other version
- * or run, or the run is full of members, 429 too many refused joins from this address, 503 the
+ * or run, or the run is full of members, 429 too many refused joins from this address, or too many
+ * bytes of public pages for strangers of one site, 503 the
  * store cannot be written (try again). */
 #ifndef RV_COORDINATOR_API_H
 #define RV_COORDINATOR_API_H

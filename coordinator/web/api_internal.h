@@ -25,7 +25,7 @@ struct api {
 	void *owner;
 	struct held_requests *held;
 	struct text_replies *text;
-	struct rate_limit refusals, tests;
+	struct rate_limit refusals, tests, pages; /* pages: bytes of public ones that strangers read */
 	struct report_pace pace;
 	struct member_pace tickets;          /* requests for pair tickets: each ticket is a signature */
 	struct member_pace evidence;         /* what members show: a list of hashes and signatures to check */
@@ -38,6 +38,7 @@ struct api {
 struct request {
 	struct evhttp_request *rq;
 	const uint8_t *key; /* NULL: no certificate */
+	bool is_stranger;   /* neither a member nor the operator */
 	struct member_sight sight;
 	const void *body;
 	size_t n;
@@ -61,11 +62,11 @@ struct request api_request_of(struct evhttp_request *rq, uint8_t key[NET_KEY_BYT
 const char *api_query_of(const struct request *q, size_t *n);
 /* Replies with `text` and frees it; NULL: there was no memory for it. */
 void api_reply_made(const struct request *q, const char *type, char *text);
-/* Replies with the status. `details`: with addresses and keys. */
-void api_send_status(struct api *a, const struct request *q, bool details);
-
-/* Sets the limits of members' requests. */
+/* Set the limits of strangers' and of members' requests. */
+void api_anyone_init(struct api *a);
 void api_member_init(struct api *a);
+/* Returns true if a stranger of this site may read a public page now. */
+bool api_may_read(const struct api *a, const struct request *q);
 /* Take a report, and answer a join, that were held (held.h); `api` as void *. */
 void api_take_held_report(void *api, struct evhttp_request *rq, int64_t now_us);
 void api_answer_held_join(void *api, struct evhttp_request *rq, int64_t now_us);

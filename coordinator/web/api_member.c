@@ -12,8 +12,8 @@ enum {
 	REFUSALS_BURST = 20, /* joins with a wrong token, per address */
 	TESTS_BURST = 120,   /* requests for a reachability test, per address: a worker asks for news of one */
 	TESTS_PER_S = 4,
-	EVIDENCE_BURST = 4, /* of one member; then one a second. A worker shows it every 2 s */
-	TICKETS_BURST = 4,  /* of one member, as the next; a member asks for all tickets that it needs at once */
+	EVIDENCE_BURST = 4 + NET_MAX_AUDITS, /* of one member; then four a second: sums of rows that were asked for */
+	TICKETS_BURST = 4, /* of one member, as the next; a member asks for all tickets that it needs at once */
 	DOCUMENTS_BURST = 400,
 	DOCUMENTS_PER_S = 200,
 	WHOLE_BURST = 200, /* documents that are no patches: up to 196 kB each */
@@ -23,7 +23,7 @@ enum {
 void api_member_init(struct api *a) {
 	rate_limit_init(&a->refusals, REFUSALS_BURST, 1);
 	member_pace_init(&a->tickets, TICKETS_BURST, 1);
-	member_pace_init(&a->evidence, EVIDENCE_BURST, 1);
+	member_pace_init(&a->evidence, EVIDENCE_BURST, 4);
 	member_pace_init(&a->documents, DOCUMENTS_BURST, DOCUMENTS_PER_S);
 	member_pace_init(&a->whole, WHOLE_BURST, WHOLE_PER_S);
 	rate_limit_init(&a->tests, TESTS_BURST, TESTS_PER_S);

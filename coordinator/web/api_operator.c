@@ -14,7 +14,16 @@ static bool form_number(const struct request *q, const char *name, uint64_t *out
 }
 
 static void serve_admin_status(struct api *a, const struct request *q) {
-	api_send_status(a, q, true);
+	size_t n = 0;
+	const char *query = api_query_of(q, &n);
+	uint64_t from = 0;
+	if (query_number(query, n, "from", &from) == QUERY_INVALID || from >= NET_NO_MEMBER) {
+		reply_text(q->rq, STATUS_BAD_REQUEST, "status: from must be a member's number");
+		return;
+	}
+	json_t *o = service_status_page(a->service, q->now_us, (uint32_t)from);
+	api_reply_made(q, "application/json", o != NULL ? json_dumps(o, JSON_COMPACT) : NULL);
+	json_decref(o);
 }
 
 /* Reads the terms of an invite; what is absent is as usual. */

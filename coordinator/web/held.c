@@ -1,5 +1,5 @@
 /* held.c: see held.h. Requests for documents are held equally long, so their list is in the order
- * in which they end. */
+ * in which they end; so is that of pages. */
 #include "coordinator/web/held.h"
 
 #include "base/assert.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-enum held_kind { HELD_DOCUMENT, HELD_REPORT, HELD_JOIN, HELD_KINDS };
+enum held_kind { HELD_DOCUMENT, HELD_REPORT, HELD_JOIN, HELD_PAGE, HELD_KINDS };
 
 struct held {
 	struct held_requests *all;
@@ -27,7 +27,7 @@ TAILQ_HEAD(held_list, held);
 
 struct held_requests {
 	struct held_config cfg;
-	struct held_list lists[HELD_KINDS]; /* the first to end comes first, of documents */
+	struct held_list lists[HELD_KINDS]; /* the first to end comes first, of documents and pages */
 	uint64_t looked_seq;                /* of the documents for which all were looked at last */
 	uint64_t looked_ended;              /* likewise connections_ended */
 };
@@ -117,6 +117,11 @@ void held_join(struct held_requests *a, struct evhttp_request *rq, const uint8_t
 	(void)hold(a, rq, key, HELD_JOIN, 0);
 }
 
+void held_page(struct held_requests *a, struct evhttp_request *rq, int64_t now_us) {
+	static const uint8_t nobody[NET_KEY_BYTES] = {0};
+	(void)hold(a, rq, nobody, HELD_PAGE, now_us + RV_US_PER_S);
+}
+
 /* ---- documents ---- */
 
 static void send_document(struct evhttp_request *rq, const struct document_reply *d) {
@@ -200,7 +205,14 @@ static void answer_joins(struct held_requests *a, int64_t now_us) {
 		a->cfg.answer_join(a->cfg.owner, release(h), now_us);
 }
 
+static void refuse_pages(struct held_requests *a, int64_t now_us) {
+	struct held *h;
+	while ((h = TAILQ_FIRST(&a->lists[HELD_PAGE])) != NULL && now_us >= h->until_us)
+		reply_text(release(h), STATUS_TOO_MANY, "too many pages for this address: wait a few seconds");
+}
+
 void held_tick(struct held_requests *a, int64_t now_us) {
+	refuse_pages(a, now_us);
 	answer_joins(a, now_us);
 	take_reports(a, now_us);
 	look_at_all(a);
@@ -210,6 +222,8 @@ void held_tick(struct held_requests *a, int64_t now_us) {
 int64_t held_deadline_us(const struct held_requests *a) {
 	const struct held *h = TAILQ_FIRST(&a->lists[HELD_DOCUMENT]);
 	int64_t at = h != NULL ? h->until_us : INT64_MAX;
+	h = TAILQ_FIRST(&a->lists[HELD_PAGE]);
+	at = h != NULL && h->until_us < at ? h->until_us : at;
 	TAILQ_FOREACH(h, &a->lists[HELD_REPORT], link) {
 		at = h->until_us < at ? h->until_us : at;
 	}

@@ -1,5 +1,6 @@
 /* held.h: requests that are answered later: for a document until the sender has news, reports that
- * come too soon, and joins until their records are durable. Single-threaded. */
+ * come too soon, joins until their records are durable, and those of strangers that ask too often.
+ * Single-threaded. */
 #ifndef RV_COORDINATOR_HELD_H
 #define RV_COORDINATOR_HELD_H
 
@@ -37,6 +38,9 @@ void held_report(struct held_requests *a, struct evhttp_request *rq, const uint8
 /* Holds a join that service_begin_join took until no joins gather. A connection that closes
  * meanwhile takes nothing back: the same key gets its membership when it asks again. */
 void held_join(struct held_requests *a, struct evhttp_request *rq, const uint8_t key[NET_KEY_BYTES]);
+/* Refuses a page that comes too soon, after a second: one that asks again at once would have more
+ * refusals than pages. */
+void held_page(struct held_requests *a, struct evhttp_request *rq, int64_t now_us);
 
 /* Answers those that are due. Costs nothing while no document has news. */
 void held_tick(struct held_requests *a, int64_t now_us);

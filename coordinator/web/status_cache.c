@@ -1,23 +1,33 @@
 /* status_cache.c: see status_cache.h. */
 #include "coordinator/web/status_cache.h"
 
+#include "base/gcra.h"
+
 #include <stdlib.h>
 
-const char *status_cache_text(struct status_cache *c, const struct service *s, int64_t now_us, bool details) {
-	const int64_t age_us = now_us - c->of[details].made_us;
-	const bool many = service_members_here(s) > SERVICE_MEMBERS_FEW;
-	if (c->of[details].text != NULL && many && age_us >= 0 && age_us < STATUS_CACHE_US)
-		return c->of[details].text;
-	json_t *o = service_status(s, now_us, details);
-	free(c->of[details].text);
-	c->of[details].text = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
-	c->of[details].made_us = now_us;
+/* Returns it as a new text; NULL: no memory. */
+static char *make(const struct service *s, int64_t now_us, enum status_page page) {
+	if (page == STATUS_PAGE_METRICS)
+		return service_metrics(s, now_us);
+	json_t *o = service_status(s, now_us, false);
+	char *text = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
 	json_decref(o);
-	return c->of[details].text;
+	return text;
+}
+
+const char *status_cache_text(struct status_cache *c, const struct service *s, int64_t now_us, enum status_page page) {
+	static const struct gcra of_few = {.each_us = STATUS_CACHE_FEW_US, .burst = STATUS_CACHE_BURST};
+	static const struct gcra of_many = {.each_us = STATUS_CACHE_US, .burst = 1};
+	const struct gcra *pace = service_members_here(s) > SERVICE_MEMBERS_FEW ? &of_many : &of_few;
+	if (!gcra_take(pace, &c->of[page].paid_until_us, now_us) && c->of[page].text != NULL)
+		return c->of[page].text;
+	free(c->of[page].text);
+	c->of[page].text = make(s, now_us, page);
+	return c->of[page].text;
 }
 
 void status_cache_release(struct status_cache *c) {
-	free(c->of[0].text);
-	free(c->of[1].text);
+	for (int page = 0; page < STATUS_PAGES; page++)
+		free(c->of[page].text);
 	*c = (struct status_cache){0};
 }

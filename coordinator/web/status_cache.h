@@ -1,22 +1,31 @@
-/* status_cache.h: the status JSON as text. In a run of many members it costs tens of milliseconds
- * and is a megabyte long, and anybody may ask for it: then it is made at most once a second. */
+/* status_cache.h: pages that anybody may ask for, as text: the status JSON and the metrics. Each
+ * costs milliseconds, in a run of many members tens of them, and is up to some megabytes long: they
+ * are made at a pace, and what was made last is given in between. */
 #ifndef RV_COORDINATOR_WEB_STATUS_CACHE_H
 #define RV_COORDINATOR_WEB_STATUS_CACHE_H
 
 #include "coordinator/service/service.h"
 
-enum { STATUS_CACHE_US = 1000000 };
+enum {
+	/* A page of more members than SERVICE_MEMBERS_FEW is made once a second; one of fewer is made
+	 * STATUS_CACHE_BURST times at once, and then four times a second: a page that is read now and
+	 * then is new. */
+	STATUS_CACHE_US = 1000000,
+	STATUS_CACHE_FEW_US = 250000,
+	STATUS_CACHE_BURST = 16
+};
+
+enum status_page { STATUS_PAGE_JSON, STATUS_PAGE_METRICS, STATUS_PAGES };
 
 struct status_cache {
 	struct {
 		char *text; /* NULL: none */
-		int64_t made_us;
-	} of[2]; /* without and with details */
+		int64_t paid_until_us;
+	} of[STATUS_PAGES];
 };
 
-/* Returns the status, borrowed until the next call: as of now, or with more members than
- * SERVICE_MEMBERS_FEW of at most STATUS_CACHE_US ago. NULL: no memory. */
-const char *status_cache_text(struct status_cache *c, const struct service *s, int64_t now_us, bool details);
+/* Returns the page, borrowed until the next call. NULL: no memory. */
+const char *status_cache_text(struct status_cache *c, const struct service *s, int64_t now_us, enum status_page page);
 void status_cache_release(struct status_cache *c);
 
 #endif

@@ -3,8 +3,8 @@
 
 #include "base/assert.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cuda/sizes/step_sizes.h"
 #include "kernels/plugin.h"
+#include "kernels/plugins.h"
 #include "kernels/ref/ref.h"
 
 #include <stdio.h>
@@ -14,15 +14,25 @@ enum { BACKEND_THREADS_MAX = 256 };
 
 const struct backend_ops *const backend_registry[] = {&cpu_ops, &ref_ops, NULL};
 
+struct names {
+	char text[128];
+	size_t used;
+};
+
+static void add_name(struct names *l, const char *name) {
+	const size_t room = sizeof l->text - l->used;
+	const int n = snprintf(l->text + l->used, room, "%s%s", l->used ? ", " : "", name);
+	RV_ASSERT(n > 0 && (size_t)n < room);
+	l->used += (size_t)n;
+}
+
 static enum rv_err fail_unknown(const char *name, struct rv_errtext *et) {
-	char names[128] = "";
-	size_t used = 0;
-	for (int i = 0; backend_registry[i]; i++) {
-		int n = snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", backend_registry[i]->name);
-		RV_ASSERT(n > 0 && (size_t)n < sizeof names - used);
-		used += (size_t)n;
-	}
-	return rv_fail(et, RV_E_NOTFOUND, "backend \"%s\": unknown; one of %s, cuda", name, names);
+	struct names names = {.used = 0};
+	for (int i = 0; backend_registry[i]; i++)
+		add_name(&names, backend_registry[i]->name);
+	for (int i = 0; plugin_entries[i]; i++)
+		add_name(&names, plugin_entries[i]->name);
+	return rv_fail(et, RV_E_NOTFOUND, "backend \"%s\": unknown; one of %s", name, names.text);
 }
 
 enum rv_err backend_find(const char *name, const struct backend_ops **out, struct rv_errtext *et) {
@@ -33,9 +43,9 @@ enum rv_err backend_find(const char *name, const struct backend_ops **out, struc
 			*out = backend_registry[i];
 			return RV_OK;
 		}
-	if (strcmp(name, "cuda") != 0)
+	if (!backend_is_gpu(name))
 		return fail_unknown(name, et);
-	RV_TRY(plugin_cuda(&plugin, et));
+	RV_TRY(plugin_load(name, &plugin, et));
 	*out = plugin->ops;
 	return RV_OK;
 }
@@ -43,14 +53,14 @@ enum rv_err backend_find(const char *name, const struct backend_ops **out, struc
 enum rv_err backend_step_memory(const char *name, enum dtype act, const struct step_bounds *s, struct step_memory *out,
 								struct rv_errtext *et) {
 	const struct backend_ops *ops;
-	const bool is_plugin = strcmp(name, "cuda") == 0;
+	const struct plugin_entry *entry = plugin_entry_of(name);
 	*out = (struct step_memory){.n = 0};
-	enum rv_err e = backend_find(name, &ops, is_plugin ? NULL : et);
+	enum rv_err e = backend_find(name, &ops, entry ? NULL : et);
 	if (e == RV_OK && ops->step_memory)
 		ops->step_memory(act, s, out);
-	if (e == RV_OK || !is_plugin)
+	if (e == RV_OK || !entry)
 		return e;
-	cuda_count_step_memory(act, s, GEMM_WORKSPACE_BYTES, out);
+	entry->count_step_memory(act, s, out);
 	return RV_OK;
 }
 
@@ -66,7 +76,7 @@ enum rv_err backend_open(const char *name, const struct backend_options *opt, st
 }
 
 enum dtype backend_faster_dtype(const char *name, const char *isa) {
-	if (strcmp(name, "cuda") == 0)
+	if (backend_is_gpu(name))
 		return DTYPE_BF16;
 	return strcmp(name, cpu_ops.name) == 0 && cpu_isa_multiplies_bf16(isa) ? DTYPE_BF16 : DTYPE_F32;
 }

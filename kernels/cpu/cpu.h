@@ -106,7 +106,8 @@ void cpu_gemm_onednn(struct cpu_backend *be, const struct gemm *g);
 /* Writes "oneDNN 2.6", for descriptions. */
 void cpu_gemm_onednn_version(char out[32]);
 
-/* Adds dst[j] += sum over rows of src[i * ld + j], in parallel over columns. */
+/* Adds dst[j] += sum over rows of src[i * ld + j], in parallel over rows, which are read whole.
+ * Uses WORKSPACE_GEMM_A. */
 void cpu_add_column_sums(struct cpu_backend *be, float *dst, const float *src, ptrdiff_t ld, int rows, int cols);
 
 /* Limits of a chunk of logits. */

@@ -6,33 +6,39 @@
  * of the same rows follow each other, and a thread packs those rows only if they are not the ones
  * it packed last. Where C has few rows, packing B is much of the work: then all of A is packed
  * first, and a task is a slice of B, packed into the thread's own cache and multiplied there, while
- * the source of its next slice is prefetched. The order of summation of an element of C depends on
- * k alone, so neither tasks nor threads change its bits. */
+ * the source of its next slice is prefetched. Operands whose rows lie along k are packed by whole
+ * rows, as memory is fastest read, and column sums of A are taken from rows that lie in cache. The
+ * order of summation of an element of C depends on k alone, so neither tasks nor threads change its
+ * bits. */
 #include "kernels/cpu/cpu.h"
 
 #include "base/assert.h"
 #include "kernels/gate.h"
 
+#include <string.h>
+
 enum {
-	K_BLOCK = 512,            /* of one pass over a tile: a panel of A is 28 KiB */
-	K_PART = 1024,            /* packed at a time */
-	B_PART_BYTES = 8 << 20,   /* of packed B */
-	ROW_PANELS = 10,          /* x 14 rows x K_BLOCK x 4 bytes = 280 KiB of packed A: in the second-level cache */
-	TASK_COLS = 256,          /* parts of B are multiples of it */
-	A_SHARED_BYTES = 8 << 20, /* of packed A, where it is read against its rows and best read once */
-	SHARED_PANELS = 5,        /* of one block of it */
-	PACK_COLS = 64,           /* of one packing task, and of a slice */
-	FEW_ROWS = 512,           /* of C, at most, and */
-	FEW_BYTES = 2 << 20,      /* of packed A, at most, where B is dealt out in slices; */
-	SLICES_PER_THREAD = 4,    /* at least */
-	LINE_FLOATS = 16,         /* of a cache line */
-	TASKS_PER_THREAD = 16,    /* wanted, so that the last ones to finish are short */
-	OWN_ROWS = 1024,          /* of C, at least, for our own product where there is oneDNN, */
-	SLICED_ROWS = 128,        /* or so many in slices */
-	DONE_FLOATS = 32768,      /* of C, of one task that finishes it */
-	SPILL = 16,               /* see pack_a */
-	AHEAD_A = 16,             /* rows to prefetch: parts of far longer ones (logits) throw each other out, */
-	AHEAD_B = 64,             /* parts of rows of weights do not */
+	K_PART = 1024,               /* packed at a time */
+	B_PART_BYTES = 8 << 20,      /* of packed B */
+	ROW_PANELS = 10,             /* x 14 rows x 512 words = 280 KiB of packed A: in the second-level cache */
+	TASK_COLS = 256,             /* parts of B are multiples of it */
+	A_SHARED_BYTES = 8 << 20,    /* of packed A, where it is read against its rows and best read once */
+	SHARED_PANELS = 5,           /* of one block of it */
+	PACK_COLS = 64,              /* of one packing task, and of a slice; or, where rows of the source lie along k: */
+	PACK_ROWS = COLUMN_SUM_ROWS, /* read whole, as memory is fastest read, */
+	PIECE_ROWS = 32,             /* and so many packed at a time, for all blocks, while the next ones are fetched */
+	FEW_ROWS = 512,              /* of C, at most, and */
+	FEW_BYTES = 4 << 20,         /* of packed A, at most, where B is dealt out in slices; */
+	SLICES_PER_THREAD = 4,       /* at least */
+	LINE_FLOATS = 16,            /* of a cache line */
+	TASKS_PER_THREAD = 16,       /* wanted, so that the last ones to finish are short */
+	OWN_ROWS = 1024,             /* of C, at least, for our own product where there is oneDNN, */
+	SLICED_ROWS = 128,           /* or so many in slices */
+	DONE_FLOATS = 32768,         /* of C, of one task that finishes it */
+	SPILL = 16,                  /* see pack_a */
+	AHEAD_A = 16,                /* rows to prefetch: parts of far longer ones (logits) throw each other out, */
+	AHEAD_B = 64,                /* parts of rows of weights do not; */
+	AHEAD_WHOLE = 8,             /* whole rows of B */
 	THREADS_MAX = 256
 };
 
@@ -40,7 +46,7 @@ struct blocking {
 	const struct gemm *g;
 	const struct isa_kernels *isa;
 	const struct gemm_kernels *kernels;
-	float *packed_a, *packed_b;
+	float *packed_a, *packed_b, *sums; /* sums: g->m sums of rows of A for each task that packs them */
 	bool shared_a;     /* all blocks of A are packed first, else each thread packs the one it works on */
 	size_t a_size;     /* floats of packed A of one block */
 	size_t slice_size; /* floats of a pass of a slice of packed B: one for each thread */
@@ -67,7 +73,7 @@ static int round_up(int n, int to) {
 
 /* Returns the words of a panel that hold k elements; a pass is a whole number of words. */
 static size_t words(const struct blocking *s, int k) {
-	return (size_t)ceil_div(k, s->kernels->k_per_word);
+	return (size_t)round_up(ceil_div(k, s->kernels->k_per_word), s->kernels->words_step);
 }
 
 static struct pack_source source_of_b(const struct gemm *g, int j, int k) {
@@ -76,14 +82,41 @@ static struct pack_source source_of_b(const struct gemm *g, int j, int k) {
 }
 
 /* Packs operands as (passes, panels, words of the pass, panel width). */
-static void pack_b_task(void *ctx, int task, int thread) {
-	(void)thread;
-	const struct blocking *s = ctx;
+static void pack_b_cols(const struct blocking *s, int task) {
 	int j = task * PACK_COLS, cols = min_int(PACK_COLS, s->cols - j);
 	for (int k = 0; k < s->k; k += s->k_block) {
 		int length = min_int(s->k_block, s->k - k);
 		struct pack_source src = source_of_b(s->g, s->j0 + j, s->k0 + k);
 		s->kernels->pack_b(s->packed_b + words(s, k) * s->padded_cols + j * words(s, length), &src, cols, length);
+	}
+}
+
+/* Elements of k that are packed at a time, of one pass. */
+struct piece {
+	int length;
+	size_t pass;             /* words of k before the pass, */
+	int offset, panel_words; /* of the pass before the piece, and of the whole pass */
+};
+
+/* Returns the piece at k that ends before `end`. */
+static struct piece piece_at(const struct blocking *s, int k, int end) {
+	const int from = k / s->k_block * s->k_block, to = min_int(from + s->k_block, s->k);
+	return (struct piece){.length = min_int(PIECE_ROWS, min_int(end, to) - k),
+						  .pass = words(s, from),
+						  .offset = (int)words(s, k - from),
+						  .panel_words = (int)words(s, to - from)};
+}
+
+static void pack_b_rows(const struct blocking *s, int task) {
+	const int end = min_int(s->k, (task + 1) * PACK_ROWS);
+	struct piece p;
+	for (int k = task * PACK_ROWS; k < end; k += p.length) {
+		p = piece_at(s, k, end);
+		struct pack_source src = source_of_b(s->g, s->j0, s->k0 + k);
+		src.ahead = AHEAD_WHOLE;
+		src.panel_words = p.panel_words;
+		s->kernels->pack_b(s->packed_b + p.pass * s->padded_cols + p.offset * s->kernels->cols, &src, s->cols,
+						   p.length);
 	}
 }
 
@@ -108,12 +141,54 @@ static void pack_block(const struct blocking *s, float *packed, int block) {
 static void pack_a_task(void *ctx, int task, int thread) {
 	(void)thread;
 	const struct blocking *s = ctx;
-	const struct gemm *g = s->g;
 	pack_block(s, s->packed_a + (size_t)task * s->a_size, task);
-	if (g->row_sums && s->j0 == 0) { /* the packed rows are in cache */
-		int i = first_row(s, task), rows = min_int(first_row(s, task + 1), g->m) - i;
-		s->isa->add_column_sums(g->row_sums + i, g->a + (ptrdiff_t)s->k0 * g->lda + i, g->lda, s->k, rows);
+}
+
+/* Packs the transposed A, all blocks of it. */
+static void pack_a_rows(const struct blocking *s, int task) {
+	const struct gemm *g = s->g;
+	const int begin = task * PACK_ROWS, end = min_int(s->k, begin + PACK_ROWS);
+	const float *a = g->a + (ptrdiff_t)s->k0 * g->lda;
+	struct piece p;
+	for (int k = begin; k < end; k += p.length) {
+		p = piece_at(s, k, end);
+		for (int block = 0; block < s->row_blocks; block++) {
+			const int i = first_row(s, block), rows = min_int(first_row(s, block + 1), g->m) - i;
+			const struct pack_source src = {.p = a + k * (ptrdiff_t)g->lda + i,
+											.ld = g->lda,
+											.k_major = true,
+											.ahead = PIECE_ROWS,
+											.panel_words = p.panel_words};
+			s->kernels->pack_a(s->packed_a + (size_t)block * s->a_size + p.pass * s->block_rows +
+								   p.offset * s->kernels->rows,
+							   &src, rows, p.length);
+		}
 	}
+	if (!s->sums || s->j0 > 0)
+		return;
+	float *sums = s->sums + (size_t)task * g->m; /* the rows are in cache */
+	memset(sums, 0, (size_t)g->m * sizeof *sums);
+	s->isa->add_column_sums(sums, a + begin * (ptrdiff_t)g->lda, g->lda, end - begin, g->m);
+}
+
+static int row_tasks(const struct blocking *s) {
+	return ceil_div(s->k, PACK_ROWS);
+}
+
+static int b_tasks(const struct blocking *s) {
+	return s->g->tb ? ceil_div(s->cols, PACK_COLS) : row_tasks(s);
+}
+
+/* Packs B, then the A that is shared. */
+static void pack_task(void *ctx, int task, int thread) {
+	(void)thread;
+	const struct blocking *s = ctx;
+	if (task >= b_tasks(s))
+		pack_a_rows(s, task - b_tasks(s));
+	else if (s->g->tb)
+		pack_b_cols(s, task);
+	else
+		pack_b_rows(s, task);
 }
 
 /* Returns the packed rows of a block. */
@@ -174,9 +249,9 @@ static void multiply_part(struct cpu_backend *be, struct blocking *s) {
 	s->col_groups = ceil_div(s->cols, s->task_cols);
 	for (int i = 0; i < be->base.threads; i++)
 		s->packed_rows[i] = -1;
-	cpu_parallel(be, ceil_div(s->cols, PACK_COLS), pack_b_task, s);
-	if (s->shared_a)
-		cpu_parallel(be, s->row_blocks, pack_a_task, s);
+	cpu_parallel(be, b_tasks(s) + (s->shared_a ? row_tasks(s) : 0), pack_task, s);
+	if (s->sums && s->j0 == 0)
+		s->isa->add_block_sums(s->g->row_sums, s->sums, row_tasks(s), s->g->m);
 	cpu_parallel(be, s->row_blocks * s->col_groups, multiply_task, s);
 }
 
@@ -250,9 +325,11 @@ static void multiply_slices(struct cpu_backend *be, struct blocking *s) {
 
 void cpu_gemm_own(struct cpu_backend *be, const struct gemm *g) {
 	RV_ASSERT(be->base.threads <= THREADS_MAX);
+	RV_ASSERT(PIECE_ROWS % (be->gemm->k_per_word * be->gemm->words_step) == 0);
 	struct blocking s = {.g = g, .isa = be->isa, .kernels = be->gemm, .threads = be->base.threads};
 	int per_word = s.kernels->k_per_word, k_part = min_int(g->k, K_PART * per_word);
-	s.k_block = round_up(ceil_div(k_part, ceil_div(k_part, K_BLOCK * per_word)), per_word);
+	int passes = ceil_div(k_part, s.kernels->pass_words * per_word);
+	s.k_block = round_up(ceil_div(k_part, passes), per_word * s.kernels->words_step);
 	if (has_few_rows(g, s.kernels->k_per_word, s.threads)) {
 		multiply_slices(be, &s);
 		return;
@@ -268,7 +345,10 @@ void cpu_gemm_own(struct cpu_backend *be, const struct gemm *g) {
 	if (g->row_sums && !s.shared_a)
 		cpu_add_column_sums(be, g->row_sums, g->a, g->lda, g->k, g->m);
 	int blocks = s.shared_a ? s.row_blocks : be->base.threads;
-	s.packed_a = cpu_workspace(be, WORKSPACE_GEMM_A, s.a_size * (size_t)blocks);
+	const size_t a_floats = s.a_size * (size_t)blocks, sums = (size_t)ceil_div(k_part, PACK_ROWS) * (size_t)g->m;
+	const bool sums_rows = g->row_sums && s.shared_a;
+	s.packed_a = cpu_workspace(be, WORKSPACE_GEMM_A, a_floats + (sums_rows ? sums : 0));
+	s.sums = sums_rows ? s.packed_a + a_floats : NULL;
 	for (s.j0 = 0; s.j0 < g->n; s.j0 += part_cols)
 		for (s.k0 = 0; s.k0 < g->k; s.k0 += k_part) {
 			s.cols = min_int(part_cols, g->n - s.j0);
@@ -296,7 +376,7 @@ static void done_task(void *ctx, int task, int thread) {
  * 95 to 106 against rows of B, ours in slices 104 to 111; otherwise oneDNN 106 to 112, ours 103 to
  * 109. */
 static bool onednn_is_faster(const struct cpu_backend *be, const struct gemm *g) {
-#if defined(__x86_64__)
+#if defined(RV_X86_KERNELS)
 	if (!be->onednn || be->isa != &isa_kernels_avx512)
 		return be->onednn;
 	const bool slices = g->tb && g->m >= SLICED_ROWS && has_few_rows(g, be->gemm->k_per_word, be->base.threads);

@@ -3,7 +3,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/host_memory.h"
 
-enum { SUM_COLS = 64, GELU_TASK_FLOATS = 16384 };
+enum { GELU_TASK_FLOATS = 16384 };
 
 /* The work after a product, block by block. `out`, `pre` and `below` are as large as C. */
 struct epilogue {
@@ -91,7 +91,7 @@ void cpu_linear_backward_input(struct backend *be, act_t *dx, const act_t *dy, c
 
 struct column_sums_args {
 	const struct isa_kernels *isa;
-	float *dst;
+	float *sums; /* (tasks, cols) */
 	const float *src;
 	ptrdiff_t ld;
 	int rows, cols;
@@ -100,13 +100,17 @@ struct column_sums_args {
 static void column_sums_task(void *ctx, int task, int thread) {
 	(void)thread;
 	const struct column_sums_args *a = ctx;
-	struct cpu_range r = cpu_range_of((size_t)a->cols, SUM_COLS, task);
-	a->isa->add_column_sums(a->dst + r.begin, a->src + r.begin, a->ld, a->rows, (int)r.count);
+	const struct cpu_range r = cpu_range_of((size_t)a->rows, COLUMN_SUM_ROWS, task);
+	float *sums = a->sums + (size_t)task * (size_t)a->cols;
+	a->isa->stream_column_sums(sums, a->src + (ptrdiff_t)r.begin * a->ld, a->ld, (int)r.count, a->cols);
 }
 
 void cpu_add_column_sums(struct cpu_backend *be, float *dst, const float *src, ptrdiff_t ld, int rows, int cols) {
-	struct column_sums_args a = {be->isa, dst, src, ld, rows, cols};
-	cpu_parallel(be, cpu_tasks((size_t)cols, SUM_COLS), column_sums_task, &a);
+	const int blocks = cpu_tasks((size_t)rows, COLUMN_SUM_ROWS);
+	float *sums = cpu_workspace(be, WORKSPACE_GEMM_A, (size_t)blocks * (size_t)cols);
+	struct column_sums_args a = {be->isa, sums, src, ld, rows, cols};
+	cpu_parallel(be, blocks, column_sums_task, &a);
+	be->isa->add_block_sums(dst, sums, blocks, cols);
 }
 
 void cpu_linear_backward_weight(struct backend *be, float *dw, float *dbias, const act_t *dy, const act_t *x,

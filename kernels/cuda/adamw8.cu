@@ -3,6 +3,10 @@
 // A warp has a block of 256 moments, eight to a lane: it decodes them, updates as adamw.cu does,
 // and encodes the new ones under the block's new top. It moves 16 B per parameter (p in and out, g
 // and two codes in, two out), and 2 B more for the bf16 copy of p, where fp32 moments move 28.
+#ifdef __CUDACC__ // the code's functions, on the device as well
+#define MOMENTS_INLINE static __host__ __device__ __forceinline__
+#endif
+
 #include "kernels/cuda/adamw.cuh"
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"

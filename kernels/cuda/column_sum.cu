@@ -4,7 +4,10 @@
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 
-enum { COLUMN_WARPS = 8 };
+enum {
+	COLUMN_WARPS = 8,
+	REDUCE_WARPS = 32 // few blocks: a column's rows are read by as many warps as there may be
+};
 
 // Sums block (columns, slab): warp w takes rows w, w + COLUMN_WARPS, ... of the slab; the warps'
 // sums are added in order.
@@ -39,10 +42,10 @@ __global__ void __launch_bounds__(WARP *COLUMN_WARPS) column_sum_kernel(float *p
 	store<V>(partial + (size_t)blockIdx.y * c + column, sum);
 }
 
-// Sums 32 columns of result y in block (x, y); warp w adds rows w, w + COLUMN_WARPS, ...
-__global__ void __launch_bounds__(WARP *COLUMN_WARPS)
+// Sums 32 columns of result y in block (x, y); warp w adds rows w, w + REDUCE_WARPS, ...
+__global__ void __launch_bounds__(WARP *REDUCE_WARPS)
 	reduce_partials_kernel(float *sums, float *second, const float *partial, int rows, int columns, int ld) {
-	SHMEM(float, totals, COLUMN_WARPS *WARP);
+	SHMEM(float, totals, REDUCE_WARPS *WARP);
 	int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP, column = (int)blockIdx.x * WARP + lane;
 	float sum = 0;
 	if (blockIdx.y) {
@@ -50,14 +53,15 @@ __global__ void __launch_bounds__(WARP *COLUMN_WARPS)
 		partial += columns;
 	}
 	if (column < columns)
-		for (int row = warp; row < rows; row += COLUMN_WARPS)
+#pragma unroll 8 // as many loads are on their way
+		for (int row = warp; row < rows; row += REDUCE_WARPS)
 			sum += partial[(size_t)row * ld + column];
 	totals[warp * WARP + lane] = sum;
 	__syncthreads();
 	if (warp || column >= columns)
 		return;
 	float total = 0;
-	for (int w = 0; w < COLUMN_WARPS; w++)
+	for (int w = 0; w < REDUCE_WARPS; w++)
 		total += totals[w * WARP + lane];
 	sums[column] += total;
 }
@@ -65,7 +69,7 @@ __global__ void __launch_bounds__(WARP *COLUMN_WARPS)
 extern "C" void launch_reduce_partials(cudaStream_t stream, float *sums, float *second, const float *partial, int rows,
 									   int columns, int ld) {
 	dim3 grid(blocks_for((size_t)columns, WARP), second ? 2 : 1);
-	LAUNCH(reduce_partials_kernel, grid, WARP * COLUMN_WARPS, 0, stream, sums, second, partial, rows, columns, ld);
+	LAUNCH(reduce_partials_kernel, grid, WARP * REDUCE_WARPS, 0, stream, sums, second, partial, rows, columns, ld);
 }
 
 extern "C" void launch_column_sum(cudaStream_t stream, enum dtype act, float *sums, const act_t *x, float *partial,

@@ -9,7 +9,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { POLL_NS = 20000 };
+enum { POLL_NS = 20000, JOIN_POLL_NS = 1000000, JOIN_POLLS = 60000 };
+/* A configuration of NCCL 2.14. */
+enum { CONFIG_VERSION = 21400 };
+#define CONFIG_MAGIC 0xcafebeefu
 
 _Static_assert(sizeof(struct comm_group_id) == sizeof(ncclUniqueId), "a group's id is NCCL's");
 
@@ -19,6 +22,7 @@ struct comm_member {
 	ncclComm_t comm;
 	cudaStream_t stream;
 	cudaEvent_t event, marks[COMM_MARKS];
+	const atomic_bool *others_failed;
 };
 
 static enum rv_err result_of(const struct comm_member *m, ncclResult_t result, const char *what,
@@ -26,6 +30,25 @@ static enum rv_err result_of(const struct comm_member *m, ncclResult_t result, c
 	if (result == ncclSuccess)
 		return RV_OK;
 	return rv_fail(et, RV_E_IO, "NCCL: %s: %s", what, m->api->ncclGetErrorString(result));
+}
+
+static void rest(long ns) {
+	(void)nanosleep(&(const struct timespec){.tv_nsec = ns}, NULL);
+}
+
+/* Returns the outcome of a call that returned `result`, which may be under way still: a failure of
+ * its own, or ncclRemoteError if another member failed, or the `polls` are used up. polls 0: as
+ * long as nobody fails. */
+static ncclResult_t outcome_of(const struct comm_member *m, ncclResult_t result, long ns, int polls) {
+	for (int i = 1; result == ncclInProgress; i++) {
+		if (atomic_load(m->others_failed) || i == polls)
+			return ncclRemoteError;
+		rest(ns);
+		ncclResult_t state = ncclSuccess;
+		result = m->api->ncclCommGetAsyncError(m->comm, &state);
+		result = result == ncclSuccess ? state : result;
+	}
+	return result;
 }
 
 static enum rv_err nccl_group_id(struct comm_group_id *out, struct rv_errtext *et) {
@@ -65,7 +88,7 @@ static void nccl_leave(struct comm_member *m) {
 }
 
 static enum rv_err nccl_join(struct backend *be, const struct comm_group_id *id, int n, int rank,
-							 struct comm_member **out, struct rv_errtext *et) {
+							 const atomic_bool *others_failed, struct comm_member **out, struct rv_errtext *et) {
 	struct comm_member *m = calloc(1, sizeof *m);
 	ncclUniqueId group;
 	RV_ASSERT(m); /* some bytes; the others would wait for ever */
@@ -73,11 +96,15 @@ static enum rv_err nccl_join(struct backend *be, const struct comm_group_id *id,
 	RV_ASSERT(m->api); /* it made the id */
 	m->cu = cuda_of(be);
 	memcpy(&group, id->bytes, sizeof group);
-	ncclResult_t result = m->api->ncclCommInitRank(&m->comm, n, group, rank);
+	ncclConfig_t config = {.size = sizeof config, .magic = CONFIG_MAGIC, .version = CONFIG_VERSION, .blocking = 0};
+	m->others_failed = others_failed;
+	ncclResult_t result = m->api->ncclCommInitRankConfig(&m->comm, n, group, rank, &config);
+	result = outcome_of(m, result, JOIN_POLL_NS, JOIN_POLLS);
 	if (result != ncclSuccess) {
-		m->comm = NULL;
-		enum rv_err e =
-			rv_fail(et, RV_E_UNSUPPORTED, "NCCL, device %d of %d: %s", rank + 1, n, m->api->ncclGetErrorString(result));
+		const enum rv_err kind = atomic_load(others_failed) ? RV_E_CLOSED : RV_E_UNSUPPORTED;
+		const enum rv_err e =
+			rv_fail(et, kind, "NCCL, device %d of %d: %s", rank + 1, n, m->api->ncclGetErrorString(result));
+		nccl_abort(m);
 		nccl_leave(m);
 		return e;
 	}
@@ -103,12 +130,14 @@ static void begin(struct comm_member *m, float *x, size_t n) {
 
 static enum rv_err nccl_reduce(struct comm_member *m, float *x, size_t n, int root, struct rv_errtext *et) {
 	begin(m, x, n);
-	return result_of(m, m->api->ncclReduce(x, x, n, ncclFloat32, ncclSum, root, m->comm, m->stream), "ncclReduce", et);
+	const ncclResult_t result = m->api->ncclReduce(x, x, n, ncclFloat32, ncclSum, root, m->comm, m->stream);
+	return result_of(m, outcome_of(m, result, POLL_NS, 0), "ncclReduce", et);
 }
 
 static enum rv_err nccl_broadcast(struct comm_member *m, float *x, size_t n, int root, struct rv_errtext *et) {
 	begin(m, x, n);
-	return result_of(m, m->api->ncclBroadcast(x, x, n, ncclFloat32, root, m->comm, m->stream), "ncclBroadcast", et);
+	const ncclResult_t result = m->api->ncclBroadcast(x, x, n, ncclFloat32, root, m->comm, m->stream);
+	return result_of(m, outcome_of(m, result, POLL_NS, 0), "ncclBroadcast", et);
 }
 
 static void nccl_mark(struct comm_member *m, unsigned slot) {
@@ -129,7 +158,6 @@ static enum rv_err async_error(const struct comm_member *m, struct rv_errtext *e
 }
 
 static enum rv_err nccl_wait(struct comm_member *m, const atomic_bool *others_failed, struct rv_errtext *et) {
-	const struct timespec pause = {.tv_nsec = POLL_NS};
 	cuda_use(m->cu);
 	for (;;) {
 		RV_TRY(async_error(m, et));
@@ -140,7 +168,7 @@ static enum rv_err nccl_wait(struct comm_member *m, const atomic_bool *others_fa
 			break;
 		if (e != cudaErrorNotReady)
 			return rv_fail(et, RV_E_IO, "NCCL: an exchange: %s", cudaGetErrorString(e));
-		(void)nanosleep(&pause, NULL);
+		rest(POLL_NS);
 	}
 	order(m, m->stream, m->cu->stream);
 	return RV_OK;

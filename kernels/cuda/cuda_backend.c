@@ -166,6 +166,7 @@ static void cuda_free(struct backend *be, void *p) {
 	if (!p)
 		return;
 	cuda_graphs_drop(cu);
+	cuda_fetches_settle(cu);
 	struct cuda_allocation *a = *at;
 	*at = a->next;
 	if (a->on_host)
@@ -226,6 +227,8 @@ static const char *cuda_describe(const struct backend *be) {
 
 static void cuda_close(struct backend *be) {
 	struct cuda_backend *cu = cuda_of(be);
+	const int device = cu->device;
+	cuda_use(cu); /* this thread may have used another one since */
 	cuda_sync(be);
 	while (cu->allocations)
 		cuda_free(be, cu->allocations->base);
@@ -236,19 +239,21 @@ static void cuda_close(struct backend *be) {
 		cuda_check(cudaFreeHost(cu->stages[i].pinned), "cudaFreeHost");
 		cuda_check(cudaEventDestroy(cu->stages[i].copied), "cudaEventDestroy");
 	}
-	cuda_fetches_release(cu);
+	cuda_offload_release(cu);
 	cuda_micro_release(cu);
 	cuda_outer_release(&cu->outer);
 	sdpa_close(cu->sdpa);
 	gemm_close(cu->gemm);
 	cuda_check(cudaStreamDestroy(cu->stream), "cudaStreamDestroy");
 	free(cu);
+	cuda_let_go_device(device);
 }
 
 /* Makes streams and events, which only fail on a broken device. */
 static void make_streams(struct cuda_backend *cu) {
 	cuda_check(cudaStreamCreateWithFlags(&cu->stream, cudaStreamNonBlocking), "cudaStreamCreate");
 	cuda_micro_init(&cu->micro);
+	cuda_offload_init(cu);
 	for (int i = 0; i < CUDA_STAGES; i++)
 		cuda_check(cudaEventCreateWithFlags(&cu->stages[i].copied, EVENT_TO_WAIT_FOR), "cudaEventCreate");
 }
@@ -263,13 +268,9 @@ static void describe(struct cuda_backend *cu, const struct cudaDeviceProp *prop)
 				   cu->sdpa ? "" : ")");
 }
 
-static enum rv_err cuda_open(const struct backend_options *opt, struct backend **out, struct rv_errtext *et) {
-	*out = NULL;
-	int devices = 0, device = opt->device;
-	if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < 1)
-		return rv_fail(et, RV_E_UNSUPPORTED, "cuda backend: no CUDA device; use --device cpu");
-	if (device < 0 || device >= devices)
-		return rv_fail(et, RV_E_RANGE, "cuda backend: device %d: the machine has %d, counted from 0", device, devices);
+/* Opens a device that is held; after a fault its caller lets it go. */
+static enum rv_err open_held(const struct backend_options *opt, int device, struct backend **out,
+							 struct rv_errtext *et) {
 	RV_TRY(cuda_load_code(device, et));
 	struct cudaDeviceProp prop;
 	cudaError_t e = cudaSetDevice(device);
@@ -284,16 +285,30 @@ static enum rv_err cuda_open(const struct backend_options *opt, struct backend *
 		return rv_fail(et, RV_E_NOMEM, "cuda backend: no memory for its handle");
 	cu->base = (struct backend){.ops = &cuda_ops, .act = opt->compute, .threads = 1};
 	cu->device = device;
-	cu->logits_chunk_bytes = CUDA_LOGITS_CHUNK_BYTES;
 	make_streams(cu);
 	describe(cu, &prop);
 	enum rv_err err = gemm_open(&cu->gemm, et);
 	if (err) {
+		cuda_hold_device(device); /* it is the caller's to let go */
 		cuda_close(&cu->base);
 		return err;
 	}
 	*out = &cu->base;
 	return RV_OK;
+}
+
+static enum rv_err cuda_open(const struct backend_options *opt, struct backend **out, struct rv_errtext *et) {
+	*out = NULL;
+	int devices = 0, device = opt->device;
+	if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < 1)
+		return rv_fail(et, RV_E_UNSUPPORTED, "cuda backend: no CUDA device; use --device cpu");
+	if (device < 0 || device >= devices)
+		return rv_fail(et, RV_E_RANGE, "cuda backend: device %d: the machine has %d, counted from 0", device, devices);
+	cuda_hold_device(device);
+	const enum rv_err e = open_held(opt, device, out, et);
+	if (e != RV_OK)
+		cuda_let_go_device(device);
+	return e;
 }
 
 const struct backend_ops cuda_ops = {.name = "cuda",
@@ -307,11 +322,14 @@ const struct backend_ops cuda_ops = {.name = "cuda",
 									 .zero = cuda_zero,
 									 .sync = cuda_sync,
 									 .alloc_on_host = cuda_alloc_on_host,
+									 .begin_copies = cuda_begin_copies,
 									 .host_wrote = cuda_host_wrote,
 									 .start_fetch = cuda_start_fetch,
 									 .end_fetch = cuda_end_fetch,
 									 .step_memory = cuda_step_memory,
 									 .reserve = cuda_reserve,
 									 .micro_step = cuda_micro_step,
+									 .micro_prepare = cuda_micro_prepare,
+									 .micro_pace = cuda_micro_pace,
 									 .micro_losses = cuda_micro_losses,
 									 COMPUTING_OPS(OP_ENTRY, cuda)};

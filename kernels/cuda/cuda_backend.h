@@ -71,10 +71,12 @@ struct cuda_backend {
 	struct cuda_fetch_slot fetches[FETCHES];
 	unsigned next_fetch;
 	int fetches_under_way;
-	struct cuda_outer outer;   /* cuda_outer.c */
-	struct cuda_micro micro;   /* cuda_micro.c */
-	struct sdpa *sdpa;         /* attention by cuDNN; NULL: by our own kernels */
-	size_t logits_chunk_bytes; /* limit of the logits that exist at a time */
+	cudaStream_t fetching;             /* copies to the host; those to the device are on micro.copies */
+	cudaEvent_t copies_begin, written; /* begin_copies; the last host_wrote */
+	struct cuda_outer outer;           /* cuda_outer.c */
+	struct cuda_micro micro;           /* cuda_micro.c */
+	struct sdpa *sdpa;                 /* attention by cuDNN; NULL: by our own kernels */
+	int logits_rows;                   /* most rows of logits at a time; 0: all */
 };
 
 /* Makes its device current for the calling thread: a backend may be opened on one thread and driven
@@ -118,7 +120,8 @@ void cuda_fetch(struct cuda_backend *cu, void *host, const void *device, size_t 
 
 /* cuda_offload.c */
 enum rv_err cuda_alloc_on_host(struct backend *be, size_t bytes, void **out, struct rv_errtext *et);
-void cuda_host_wrote(struct backend *be, const float *p, size_t n);
+void cuda_begin_copies(struct backend *be);
+void cuda_host_wrote(struct backend *be, const float *p, size_t n, float *room);
 void cuda_start_fetch(struct backend *be, const float *src, size_t n);
 const float *cuda_end_fetch(struct backend *be);
 /* Makes room for `floats` of copies of vectors, if p's allocation is on the host; false: there is
@@ -126,13 +129,17 @@ const float *cuda_end_fetch(struct backend *be);
 bool cuda_vectors_reserve(struct cuda_backend *cu, const float *p, size_t floats);
 void cuda_vectors_release(struct cuda_vectors *v);
 /* Enqueues copies of what changed in elements [begin, end). */
-void cuda_vectors_update(struct cuda_backend *cu, const struct cuda_allocation *a, size_t begin, size_t end);
+void cuda_vectors_update(const struct cuda_allocation *a, size_t begin, size_t end, cudaStream_t stream);
 /* Returns n floats at w for kernels that read all of them often: themselves, or of weights on the
  * host the device's copy, brought up to date. NULL for NULL. */
 const float *cuda_vector_of_weights(struct cuda_backend *cu, const float *w, size_t n);
 /* Makes room for copies to the host of `floats`; false: there is no pinned memory. */
 bool cuda_fetches_reserve(struct cuda_backend *cu, size_t floats);
-void cuda_fetches_release(struct cuda_backend *cu);
+/* Make and destroy the stream and the events of these copies. */
+void cuda_offload_init(struct cuda_backend *cu);
+/* Waits for fetches that nobody took, before what they read is freed. */
+void cuda_fetches_settle(struct cuda_backend *cu);
+void cuda_offload_release(struct cuda_backend *cu);
 
 /* cuda_weights.c */
 /* Returns the allocation that p points into; NULL: none. */
@@ -160,7 +167,7 @@ void cuda_weights_all_changed(struct cuda_backend *cu, const float *p);
 int cuda_sort_tokens(int32_t *out, const int32_t *tokens, int n);
 /* cuda_reserve.c */
 void cuda_step_memory(enum dtype act, const struct step_bounds *s, struct step_memory *out);
-enum rv_err cuda_reserve(struct backend *be, const struct step_bounds *s, struct rv_errtext *et);
+enum rv_err cuda_reserve(struct backend *be, struct step_bounds *s, struct rv_errtext *et);
 
 /* cuda_ops.c */
 /* Enqueues the sum of squares of x (n). Returns where it will be, on the device. */
@@ -168,6 +175,8 @@ const double *cuda_enqueue_squares(struct cuda_backend *cu, const float *x, size
 
 /* cuda_micro.c */
 void cuda_micro_step(struct backend *be, const struct micro_batch *batch, void (*pass)(void *ctx), void *ctx);
+void cuda_micro_prepare(struct backend *be, const struct micro_batch *batch);
+void cuda_micro_pace(struct backend *be);
 const float *cuda_micro_losses(struct backend *be, size_t *n, const float *x, size_t x_n, double *squares);
 
 COMPUTING_OPS(OP_PROTOTYPE, cuda)

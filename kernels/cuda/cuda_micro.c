@@ -14,6 +14,8 @@ void cuda_micro_init(struct cuda_micro *m) {
 		cuda_check(cudaEventCreateWithFlags(&m->inputs[i].copied, EVENT_TO_WAIT_FOR), "cudaEventCreate");
 		cuda_check(cudaEventCreateWithFlags(&m->inputs[i].taken, cudaEventDisableTiming), "cudaEventCreate");
 	}
+	for (int i = 0; i < 2; i++)
+		cuda_check(cudaEventCreateWithFlags(&m->ends[i], EVENT_TO_WAIT_FOR), "cudaEventCreate");
 }
 
 void cuda_micro_release(struct cuda_backend *cu) {
@@ -27,6 +29,8 @@ void cuda_micro_release(struct cuda_backend *cu) {
 		cuda_check(cudaEventDestroy(in->copied), "cudaEventDestroy");
 		cuda_check(cudaEventDestroy(in->taken), "cudaEventDestroy");
 	}
+	for (int i = 0; i < 2; i++)
+		cuda_check(cudaEventDestroy(m->ends[i]), "cudaEventDestroy");
 	cuda_check(cudaFree(m->now.p), "cudaFree");
 	cuda_check(cudaFree(m->losses.p), "cudaFree");
 	cuda_check(cudaFreeHost(m->fetched), "cudaFreeHost");
@@ -65,25 +69,50 @@ static void pack(int32_t *to, const struct micro_batch *b, size_t n) {
 	memcpy(to + 4 * n + 1, &b->grad_scale, sizeof b->grad_scale);
 }
 
-/* Enqueues the input's copy: on the stream of copies, then in order with the computation. */
-static void take_input(struct cuda_backend *cu, const struct micro_batch *b) {
+/* Packs the next input, and enqueues its copy on the stream of copies. */
+static void send_input(struct cuda_backend *cu, const struct micro_batch *b) {
 	struct cuda_micro *m = &cu->micro;
 	struct cuda_input *in = &m->inputs[m->next_input];
 	size_t n = (size_t)b->b * (size_t)b->t, bytes = cuda_input_words(n) * sizeof(int32_t);
-	m->next_input = (m->next_input + 1) % CUDA_INPUTS;
 	cuda_check(cudaEventSynchronize(in->copied), "cudaEventSynchronize");
 	void *pinned = in->pinned;
 	grow_pinned(&pinned, &in->pinned_bytes, bytes);
 	in->pinned = pinned;
 	cuda_grow(&in->device, bytes);
-	cuda_grow_captured(cu, &m->now, bytes + n * sizeof(float));
 	pack(in->pinned, b, n);
 	cuda_check(cudaStreamWaitEvent(m->copies, in->taken, 0), "cudaStreamWaitEvent");
 	cuda_check(cudaMemcpyAsync(in->device.p, in->pinned, bytes, cudaMemcpyHostToDevice, m->copies), "copy to device");
 	cuda_check(cudaEventRecord(in->copied, m->copies), "cudaEventRecord");
+}
+
+/* Returns true if the input was prepared with what `b` has. */
+static bool is_prepared(const struct cuda_input *in, const struct micro_batch *b) {
+	const size_t n = (size_t)b->b * (size_t)b->t;
+	return in->prepared == n && memcmp(in->pinned, b->tokens, n * sizeof *b->tokens) == 0 &&
+		   memcmp(in->pinned + 3 * n + 1, b->targets, n * sizeof *b->targets) == 0 &&
+		   memcmp(in->pinned + 4 * n + 1, &b->grad_scale, sizeof b->grad_scale) == 0;
+}
+
+/* Has the next input in the place where kernels read it, in order with the computation. */
+static void take_input(struct cuda_backend *cu, const struct micro_batch *b) {
+	struct cuda_micro *m = &cu->micro;
+	struct cuda_input *in = &m->inputs[m->next_input];
+	size_t n = (size_t)b->b * (size_t)b->t, bytes = cuda_input_words(n) * sizeof(int32_t);
+	if (!is_prepared(in, b))
+		send_input(cu, b);
+	in->prepared = 0;
+	m->next_input = (m->next_input + 1) % CUDA_INPUTS;
+	cuda_grow_captured(cu, &m->now, bytes + n * sizeof(float));
 	cuda_check(cudaStreamWaitEvent(cu->stream, in->copied, 0), "cudaStreamWaitEvent");
 	cuda_check(cudaMemcpyAsync(m->now.p, in->device.p, bytes, cudaMemcpyDeviceToDevice, cu->stream), "copy of input");
 	cuda_check(cudaEventRecord(in->taken, cu->stream), "cudaEventRecord");
+}
+
+void cuda_micro_prepare(struct backend *be, const struct micro_batch *batch) {
+	struct cuda_backend *cu = cuda_of(be);
+	RV_ASSERT(!cu->micro.batch);
+	send_input(cu, batch);
+	cu->micro.inputs[cu->micro.next_input].prepared = (size_t)batch->b * (size_t)batch->t;
 }
 
 /* ---- losses ---- */
@@ -112,6 +141,14 @@ static void keep_losses(struct cuda_backend *cu, size_t n) {
 	m->n_losses += n;
 }
 
+void cuda_micro_pace(struct backend *be) {
+	struct cuda_backend *cu = cuda_of(be);
+	struct cuda_micro *m = &cu->micro;
+	cuda_check_enqueued(cu->stream, cudaEventRecord(m->ends[m->next_end], cu->stream), "cudaEventRecord");
+	m->next_end = 1 - m->next_end;
+	cuda_check(cudaEventSynchronize(m->ends[m->next_end]), "cudaEventSynchronize"); /* the one before, if any */
+}
+
 const float *cuda_micro_losses(struct backend *be, size_t *n, const float *x, size_t x_n, double *squares) {
 	struct cuda_backend *cu = cuda_of(be);
 	struct cuda_micro *m = &cu->micro;
@@ -138,6 +175,7 @@ const float *cuda_micro_losses(struct backend *be, size_t *n, const float *x, si
 
 static bool reserve_input(struct cuda_backend *cu, struct cuda_input *in, size_t bytes) {
 	void *pinned = in->pinned;
+	in->prepared = 0;
 	bool ok = cuda_try_grow_pinned(&pinned, &in->pinned_bytes, bytes);
 	in->pinned = pinned;
 	return ok && cuda_try_grow(cu, &in->device, bytes);

@@ -5,7 +5,8 @@
  *              there, on a stream of their own, to one of two device buffers while the micro-batch
  *              before computes, and, in order with the computation, to the one place where kernels
  *              read them: so a graph's arguments never change. The host waits only when it is more
- *              than CUDA_INPUTS micro-batches ahead of the copies.
+ *              than CUDA_INPUTS micro-batches ahead of the copies. One that was prepared is sorted
+ *              and under way already, and is known by its contents.
  * Losses       stay on the device, one micro-batch behind the other, until micro_losses fetches
  *              them.
  * Graphs       one per owner, memory and shape (struct cuda_graph_key), at most CUDA_GRAPHS. A
@@ -44,6 +45,7 @@ struct cuda_input {
 	struct cuda_buffer device;
 	cudaEvent_t copied; /* from pinned to device */
 	cudaEvent_t taken;  /* from device to where kernels read it */
+	size_t prepared;    /* tokens that micro_prepare packed and began to copy; 0: none */
 };
 
 struct cuda_graph_key {
@@ -66,6 +68,8 @@ struct cuda_micro {
 	cudaStream_t copies;
 	struct cuda_input inputs[CUDA_INPUTS];
 	int next_input;
+	cudaEvent_t ends[2]; /* of micro-batches that micro_pace was called after, in turns */
+	int next_end;
 	struct cuda_buffer now;    /* input and losses of kernels: struct cuda_micro_parts */
 	struct cuda_buffer losses; /* of all micro-batches since micro_losses */
 	size_t n_losses;

@@ -1,9 +1,14 @@
 /* cuda_offload.c: weights in the host's memory (backend_ops.alloc_on_host). Kernels read pinned
  * memory as their own, over the bus: that is good for rows of embeddings and for making the bf16
  * copies of matrices, each of which reads an element once. Vectors of norms, which every block
- * reads, have copies in fp32 here. */
+ * reads, have copies in fp32 here.
+ *
+ * An optimizer's step on the host overlaps with operations of the device: gradients go to the host
+ * on a stream of their own, weights to the device on that of the inputs, and the computation's
+ * stream waits for an event behind each write. */
 #include "base/assert.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/launch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +59,9 @@ static void copy_vector(const struct cuda_allocation *a, const struct cuda_vecto
 				   "copy of a vector of weights");
 }
 
-void cuda_vectors_update(struct cuda_backend *cu, const struct cuda_allocation *a, size_t begin, size_t end) {
+void cuda_vectors_update(const struct cuda_allocation *a, size_t begin, size_t end, cudaStream_t stream) {
 	for (int i = 0; i < a->vectors.n; i++)
-		copy_vector(a, &a->vectors.list[i], begin, end, cu->stream);
+		copy_vector(a, &a->vectors.list[i], begin, end, stream);
 }
 
 /* Adds a vector, copied at once on the stream of copies: the computation's may capture. */
@@ -89,13 +94,35 @@ const float *cuda_vector_of_weights(struct cuda_backend *cu, const float *w, siz
 	return add_vector(cu, a, begin, n);
 }
 
-void cuda_host_wrote(struct backend *be, const float *p, size_t n) {
-	struct cuda_backend *cu = cuda_of(be);
-	cuda_weights_changed(cu, p, n * sizeof *p);
-	cuda_weights_refresh(cu, p);
+/* ---- copies beside the computation ---- */
+
+void cuda_offload_init(struct cuda_backend *cu) {
+	cuda_check(cudaStreamCreateWithFlags(&cu->fetching, cudaStreamNonBlocking), "cudaStreamCreate");
+	cuda_check(cudaEventCreateWithFlags(&cu->copies_begin, cudaEventDisableTiming), "cudaEventCreate");
+	cuda_check(cudaEventCreateWithFlags(&cu->written, cudaEventDisableTiming), "cudaEventCreate");
 }
 
-/* ---- copies to the host ---- */
+void cuda_begin_copies(struct backend *be) {
+	struct cuda_backend *cu = cuda_of(be);
+	cuda_check(cudaEventRecord(cu->copies_begin, cu->stream), "cudaEventRecord");
+	cuda_check(cudaStreamWaitEvent(cu->fetching, cu->copies_begin, 0), "cudaStreamWaitEvent");
+	cuda_check(cudaStreamWaitEvent(cu->micro.copies, cu->copies_begin, 0), "cudaStreamWaitEvent");
+}
+
+/* Copies through `room`, so that the bus is the copy engine's and not a kernel's, which would take
+ * the processors of the card from the computation for as long. */
+void cuda_host_wrote(struct backend *be, const float *p, size_t n, float *room) {
+	struct cuda_backend *cu = cuda_of(be);
+	cudaStream_t stream = cu->micro.copies;
+	const struct cuda_allocation *a = cuda_allocation_of(cu, p);
+	RV_ASSERT(a && a->on_host && a->copy);
+	const size_t begin = (size_t)(p - (const float *)(const void *)a->base);
+	cuda_check(cudaMemcpyAsync(room, p, n * sizeof *p, cudaMemcpyHostToDevice, stream), "copy of weights");
+	launch_to_bf16(stream, a->copy + begin, room, n);
+	cuda_vectors_update(a, begin, begin + n, stream);
+	cuda_check(cudaEventRecord(cu->written, stream), "cudaEventRecord");
+	cuda_check(cudaStreamWaitEvent(cu->stream, cu->written, 0), "cudaStreamWaitEvent");
+}
 
 bool cuda_fetches_reserve(struct cuda_backend *cu, size_t floats) {
 	for (int i = 0; i < FETCHES; i++) {
@@ -111,12 +138,21 @@ bool cuda_fetches_reserve(struct cuda_backend *cu, size_t floats) {
 	return true;
 }
 
-void cuda_fetches_release(struct cuda_backend *cu) {
+void cuda_fetches_settle(struct cuda_backend *cu) {
+	if (cu->fetches_under_way > 0)
+		cuda_check(cudaStreamSynchronize(cu->fetching), "cudaStreamSynchronize");
+}
+
+void cuda_offload_release(struct cuda_backend *cu) {
+	cuda_check(cudaStreamSynchronize(cu->fetching), "cudaStreamSynchronize");
 	for (int i = 0; i < FETCHES; i++) {
 		cuda_check(cudaFreeHost(cu->fetches[i].pinned), "cudaFreeHost");
 		if (cu->fetches[i].done)
 			cuda_check(cudaEventDestroy(cu->fetches[i].done), "cudaEventDestroy");
 	}
+	cuda_check(cudaEventDestroy(cu->copies_begin), "cudaEventDestroy");
+	cuda_check(cudaEventDestroy(cu->written), "cudaEventDestroy");
+	cuda_check(cudaStreamDestroy(cu->fetching), "cudaStreamDestroy");
 }
 
 void cuda_start_fetch(struct backend *be, const float *src, size_t n) {
@@ -126,9 +162,9 @@ void cuda_start_fetch(struct backend *be, const float *src, size_t n) {
 	cuda_use(cu); /* this thread may be another one than the steps' */
 	cu->next_fetch++;
 	cu->fetches_under_way++;
-	cuda_check(cudaMemcpyAsync(s->pinned, src, n * sizeof *src, cudaMemcpyDeviceToHost, cu->stream),
+	cuda_check(cudaMemcpyAsync(s->pinned, src, n * sizeof *src, cudaMemcpyDeviceToHost, cu->fetching),
 			   "copy from device");
-	cuda_check(cudaEventRecord(s->done, cu->stream), "cudaEventRecord");
+	cuda_check(cudaEventRecord(s->done, cu->fetching), "cudaEventRecord");
 }
 
 const float *cuda_end_fetch(struct backend *be) {

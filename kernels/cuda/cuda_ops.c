@@ -133,6 +133,7 @@ void cuda_linear_backward_input(struct backend *be, act_t *dx, const act_t *dy, 
 void cuda_linear_backward_weight(struct backend *be, float *dw, float *dbias, const act_t *dy, const act_t *x,
 								 struct linear_shape s, enum gradient_mode mode) {
 	struct cuda_backend *cu = cuda_of(be);
+	const size_t scratch = dbias ? column_sum_scratch_floats(s.n, s.o) * sizeof(float) : 0;
 	const struct gemm_call call = {
 		.a = dy,
 		.b = x,
@@ -147,15 +148,13 @@ void cuda_linear_backward_weight(struct backend *be, float *dw, float *dbias, co
 		.accumulate = mode == GRADIENT_ADD,
 		.in = cu->base.act,
 		.out = DTYPE_F32,
-		.epilogue = GEMM_PLAIN,
+		.epilogue = dbias ? GEMM_SUMS : GEMM_PLAIN,
+		.row_sums = dbias,
+		.scratch = dbias ? cuda_scratch(cu, SCRATCH_PARTIALS, scratch) : NULL,
 	};
 	cuda_gemm(cu, &call);
 	cuda_weights_changed(cu, dw, (size_t)s.o * s.c * sizeof(float));
-	if (!dbias)
-		return;
-	float *partial = cuda_scratch(cu, SCRATCH_PARTIALS, column_sum_scratch_floats(s.n, s.o) * sizeof(float));
-	launch_column_sum(cu->stream, be->act, dbias, dy, partial, s.n, s.o);
-	cuda_weights_changed(cu, dbias, (size_t)s.o * sizeof(float));
+	cuda_weights_changed(cu, dbias, dbias ? (size_t)s.o * sizeof(float) : 0);
 }
 
 void cuda_add_scaled(struct backend *be, float *y, float keep, float scale, const float *a, const float *b, size_t n) {

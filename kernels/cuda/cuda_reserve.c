@@ -6,17 +6,9 @@
 
 #include <stdio.h>
 
-/* Memory that stays free when a chunk of logits larger than the least is chosen: a driver loads
+/* Memory that stays free when more logits than the least are taken: a driver loads
  * kernels at their first use. */
 #define LOGITS_SPARE_BYTES ((size_t)128 << 20)
-
-static size_t larger(size_t a, size_t b) {
-	return a > b ? a : b;
-}
-
-static size_t smaller(size_t a, size_t b) {
-	return a < b ? a : b;
-}
 
 static size_t tokens_of(const struct step_bounds *s) {
 	return (size_t)s->b * (size_t)s->t;
@@ -44,6 +36,7 @@ static size_t least_of(const struct reservation *r, const struct step_bounds *s)
 /* Returns the largest smaller micro-batch that would have fitted; 0: none. */
 static int batch_that_fits(const struct reservation *r) {
 	struct step_bounds s = *r->s;
+	s.logits_rows = CUDA_LOGITS_TILE;
 	do
 		s.b--;
 	while (s.b > 0 && least_of(r, &s) > r->room);
@@ -86,18 +79,33 @@ static enum rv_err take_stages(const struct reservation *r, struct rv_errtext *e
 	return RV_OK;
 }
 
-/* Allocates as much as there is room for, up to CUDA_LOGITS_CHUNK_BYTES: each chunk reads all of
- * wte and rewrites all of dwte. */
-static enum rv_err take_logits(const struct reservation *r, struct rv_errtext *et) {
+/* Returns the rows of logits for which there is room: as many as were asked for, or fewer whole
+ * tiles. */
+static int logits_rows_in(const struct reservation *r) {
+	const struct cuda_buffer *b = &r->cu->scratch[SCRATCH_LOGITS];
+	const enum dtype act = r->cu->base.act;
+	const size_t needed = cuda_logits_bytes(act, r->s, r->s->logits_rows);
+	const size_t available = free_bytes(NULL) + b->bytes, others = LOGITS_SPARE_BYTES + r->s->exchange;
+	const size_t room = available > others ? available - others : 0;
+	if (needed <= b->bytes || needed <= room)
+		return r->s->logits_rows;
+	const int tiles = (int)(room / cuda_logits_row_bytes(act, r->s->vp) / CUDA_LOGITS_TILE);
+	return (tiles > 1 ? tiles : 1) * CUDA_LOGITS_TILE;
+}
+
+/* Allocates logits of as many rows as there is room for: each chunk reads all of wte and rewrites
+ * all of dwte. */
+static enum rv_err take_logits(const struct reservation *r, struct step_bounds *s, struct rv_errtext *et) {
 	struct cuda_backend *cu = r->cu;
 	struct cuda_buffer *b = &cu->scratch[SCRATCH_LOGITS];
-	const enum dtype act = cu->base.act;
-	const size_t least = cuda_least_logits_bytes(act, r->s), available = free_bytes(NULL) + b->bytes;
-	const size_t others = LOGITS_SPARE_BYTES + r->s->exchange, room = available > others ? available - others : 0;
-	size_t bytes = cuda_logits_bytes(act, r->s, larger(least, smaller(room, CUDA_LOGITS_CHUNK_BYTES)));
-	if (!cuda_try_grow(cu, b, bytes))
-		RV_TRY(take(r, b, bytes = least, "logits", et));
-	cu->logits_chunk_bytes = larger(b->bytes, cuda_logits_row_bytes(act, r->s->vp));
+	int rows = logits_rows_in(r);
+	if (!cuda_try_grow(cu, b, cuda_logits_bytes(cu->base.act, s, rows))) {
+		rows = CUDA_LOGITS_TILE;
+		RV_TRY(take(r, b, cuda_logits_bytes(cu->base.act, s, rows), "logits", et));
+	}
+	if (rows != cu->logits_rows)
+		cuda_graphs_drop(cu);
+	cu->logits_rows = s->logits_rows = rows;
 	return RV_OK;
 }
 
@@ -123,7 +131,7 @@ static enum rv_err take_copies(const struct reservation *r, struct rv_errtext *e
 	return RV_OK;
 }
 
-enum rv_err cuda_reserve(struct backend *be, const struct step_bounds *s, struct rv_errtext *et) {
+enum rv_err cuda_reserve(struct backend *be, struct step_bounds *s, struct rv_errtext *et) {
 	struct cuda_backend *cu = cuda_of(be);
 	const struct reservation r = {cu, s, free_bytes(NULL), missing_copies(cu, s)};
 	const size_t operand = cuda_operand_bytes(be->act, s);
@@ -138,7 +146,7 @@ enum rv_err cuda_reserve(struct backend *be, const struct step_bounds *s, struct
 	RV_TRY(take_stages(&r, et));
 	if (!cuda_micro_reserve(cu, tokens_of(s), s->losses))
 		return refuse(&r, "micro-batches", cuda_micro_bytes(tokens_of(s), s->losses), et);
-	RV_TRY(take(&r, &cu->scratch[SCRATCH_LOGITS], cuda_least_logits_bytes(be->act, s), "logits", et));
+	RV_TRY(take(&r, &cu->scratch[SCRATCH_LOGITS], cuda_logits_bytes(be->act, s, CUDA_LOGITS_TILE), "logits", et));
 	sdpa_reserve(cu->sdpa, attention_of(s));
-	return take_logits(&r, et);
+	return take_logits(&r, s, et);
 }

@@ -175,7 +175,7 @@ void cuda_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, 
 					 const int32_t *targets, int n, int c, int v, int vp, float grad_scale, enum gradient_mode mode) {
 	struct cuda_backend *cu = cuda_of(be);
 	size_t row_bytes = cuda_logits_row_bytes(be->act, vp);
-	int ld = (int)(row_bytes / dtype_bytes(be->act)), chunk = cuda_logits_rows(cu->logits_chunk_bytes, row_bytes, n);
+	int ld = (int)(row_bytes / dtype_bytes(be->act)), chunk = cuda_logits_rows(cu->logits_rows, n);
 	struct head h = {wte, dwte, cuda_scratch(cu, SCRATCH_LOGITS, (size_t)chunk * row_bytes), c, v, vp, ld};
 	const struct cuda_micro_parts parts = head_parts(cu, targets, n, grad_scale);
 	for (int first = 0; first < n; first += chunk) {

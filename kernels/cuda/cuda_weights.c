@@ -57,7 +57,7 @@ static void bring_up_to_date(struct cuda_backend *cu, struct cuda_allocation *a)
 	if (begin == a->stale_end)
 		return;
 	launch_to_bf16(cu->stream, a->copy + begin, (const float *)(const void *)a->base + begin, a->stale_end - begin);
-	cuda_vectors_update(cu, a, begin, a->stale_end);
+	cuda_vectors_update(a, begin, a->stale_end, cu->stream);
 	a->stale_begin = a->stale_end = 0;
 }
 

@@ -1,4 +1,5 @@
-// epilogue.cu: bias, GELU and its derivative behind a product that was computed without them.
+// epilogue.cu: bias, GELU, its derivative and sums of rows behind a product that was computed
+// without them.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/gelu.cuh"
 #include "kernels/cuda/launch.h"
@@ -39,7 +40,9 @@ template <class In, class Out> static void launch_typed(cudaStream_t stream, con
 }
 
 extern "C" void launch_epilogue(cudaStream_t stream, const struct gemm_call *c) {
-	if (c->in == DTYPE_F32)
+	if (c->epilogue == GEMM_SUMS)
+		launch_column_sum(stream, c->in, c->row_sums, static_cast<const act_t *>(c->a), c->scratch, c->k, c->m);
+	else if (c->in == DTYPE_F32)
 		launch_typed<float, float>(stream, c);
 	else if (c->out == DTYPE_F32)
 		launch_typed<bf16, float>(stream, c);

@@ -17,7 +17,8 @@ enum gemm_epilogue {
 	GEMM_PLAIN, /* d = acc, or d += acc with `accumulate` */
 	GEMM_BIAS,  /* d = acc + bias */
 	GEMM_GELU,  /* aux = acc + bias (bias may be NULL); d = gelu_tanh(aux) */
-	GEMM_DGELU  /* d = acc * gelu_tanh'(aux) */
+	GEMM_DGELU, /* d = acc * gelu_tanh'(aux) */
+	GEMM_SUMS   /* d = or += acc; row_sums[i] += the sum of row i of op(a): dw, and dbias beside it */
 };
 
 struct gemm_call {
@@ -29,6 +30,9 @@ struct gemm_call {
 	enum gemm_epilogue epilogue;
 	const void *bias; /* (n) */
 	void *aux;        /* like d, leading dimension ldd: written by GEMM_GELU, read by GEMM_DGELU */
+	/* GEMM_SUMS only, where a is transposed and dense (lda == m), b is not, and out is fp32. */
+	float *row_sums; /* (m) */
+	float *scratch;  /* column_sum_scratch_floats(k, m) */
 };
 
 struct gemm;

@@ -108,22 +108,25 @@ static void check_device(cudaStream_t stream, const char *after) {
 /* ---- trials ---- */
 
 struct trial {
-	struct gemm_call call; /* d and aux are its own, if written: nothing is accumulated twice */
-	void *d, *aux;
+	struct gemm_call call; /* d, aux and row_sums are its own, if written: nothing is accumulated twice */
+	void *d, *aux, *row_sums;
 	cudaEvent_t begin, end;
 };
 
 static bool trial_init(struct trial *t, cudaStream_t stream, const struct gemm_call *c) {
-	size_t bytes = (size_t)c->m * (size_t)c->ldd * dtype_bytes(c->out);
-	bool writes_aux = c->epilogue == GEMM_GELU;
+	size_t bytes = (size_t)c->m * (size_t)c->ldd * dtype_bytes(c->out), sums_bytes = (size_t)c->m * sizeof(float);
+	bool writes_aux = c->epilogue == GEMM_GELU, sums = c->epilogue == GEMM_SUMS;
 	*t = (struct trial){.call = *c};
 	if (cudaMalloc(&t->d, bytes) != cudaSuccess || (writes_aux && cudaMalloc(&t->aux, bytes) != cudaSuccess) ||
+		(sums && cudaMalloc(&t->row_sums, sums_bytes) != cudaSuccess) ||
 		cudaMemsetAsync(t->d, 0, bytes, stream) != cudaSuccess ||
+		(sums && cudaMemsetAsync(t->row_sums, 0, sums_bytes, stream) != cudaSuccess) ||
 		cudaEventCreateWithFlags(&t->begin, cudaEventBlockingSync) != cudaSuccess ||
 		cudaEventCreateWithFlags(&t->end, cudaEventBlockingSync) != cudaSuccess)
 		return false;
 	t->call.d = t->d;
 	t->call.aux = writes_aux ? t->aux : c->aux;
+	t->call.row_sums = t->row_sums;
 	return true;
 }
 
@@ -134,6 +137,7 @@ static void trial_release(struct trial *t) {
 		(void)cudaEventDestroy(t->end);
 	(void)cudaFree(t->d);
 	(void)cudaFree(t->aux);
+	(void)cudaFree(t->row_sums);
 	(void)cudaGetLastError(); /* a refused allocation is no fault here */
 }
 

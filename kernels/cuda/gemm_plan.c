@@ -2,12 +2,19 @@
 #include "kernels/cuda/gemm_plan.h"
 
 #include "base/assert.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/launch_epilogue.h"
 #include "kernels/cuda/launch_product.h"
 
 static int alignment_of(const void *p) {
 	uintptr_t at = (uintptr_t)p;
 	return at % GEMM_ALIGNMENT == 0 ? GEMM_ALIGNMENT : (int)(at & (~at + 1));
+}
+
+/* Returns the vector that the library's epilogue reads, or writes: its sums of rows replace what
+ * was there, so they go to scratch. */
+static const void *vector_of(const struct gemm_call *c) {
+	return c->epilogue == GEMM_SUMS ? c->scratch : c->bias;
 }
 
 struct gemm_key gemm_key_of(const struct gemm_call *c) {
@@ -27,8 +34,8 @@ struct gemm_key gemm_key_of(const struct gemm_call *c) {
 		.a_transposed = c->a_transposed,
 		.b_transposed = c->b_transposed,
 		.accumulate = c->accumulate,
-		.bias = c->bias != NULL,
-		.epilogue_aligned = alignment_of(c->bias) == GEMM_ALIGNMENT && alignment_of(c->aux) == GEMM_ALIGNMENT,
+		.vector = vector_of(c) != NULL,
+		.epilogue_aligned = alignment_of(vector_of(c)) == GEMM_ALIGNMENT && alignment_of(c->aux) == GEMM_ALIGNMENT,
 	};
 }
 
@@ -43,9 +50,11 @@ static cublasLtEpilogue_t epilogue_of(const struct gemm_key *k) {
 	case GEMM_BIAS:
 		return CUBLASLT_EPILOGUE_BIAS;
 	case GEMM_GELU:
-		return k->bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+		return k->vector ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
 	case GEMM_DGELU:
 		return CUBLASLT_EPILOGUE_DGELU;
+	case GEMM_SUMS:
+		return CUBLASLT_EPILOGUE_BGRADB; /* our a is the library's B */
 	}
 	RV_UNREACHABLE("all epilogues are above");
 }
@@ -91,7 +100,7 @@ static bool has_aux(const struct gemm_key *k) {
 static cublasStatus_t describe_epilogue(const struct gemm_library *lib, const struct gemm_plan *p) {
 	const struct gemm_key *k = &p->key;
 	const cublasLtEpilogue_t epilogue = epilogue_of(k);
-	const cudaDataType_t bias_type = type_of(k->in), aux_type = type_of(k->out);
+	const cudaDataType_t bias_type = type_of(k->epilogue == GEMM_SUMS ? k->out : k->in), aux_type = type_of(k->out);
 	const int64_t aux_ld = k->ldd;
 	const struct attribute all[] = {{CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue}, {0}},
 						   bias[] = {{CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof bias_type}, {0}},
@@ -99,7 +108,7 @@ static cublasStatus_t describe_epilogue(const struct gemm_library *lib, const st
 									{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, &aux_type, sizeof aux_type},
 									{0}};
 	cublasStatus_t s = set(lib, p->product, all);
-	if (s == CUBLAS_STATUS_SUCCESS && k->bias)
+	if (s == CUBLAS_STATUS_SUCCESS && k->vector)
 		s = set(lib, p->product, bias);
 	if (s == CUBLAS_STATUS_SUCCESS && has_aux(k))
 		s = set(lib, p->product, aux);
@@ -120,13 +129,14 @@ static cublasStatus_t describe(const struct gemm_library *lib, struct gemm_plan 
 	return s == CUBLAS_STATUS_SUCCESS ? make_layouts(lib, p) : s;
 }
 
-/* Sets the addresses of bias and aux: before the library's guesses, which depend on their
+/* Sets the addresses of the vector and aux: before the library's guesses, which depend on their
  * alignment, and before each run. */
 static cublasStatus_t point(const struct gemm_library *lib, const struct gemm_plan *p, const struct gemm_call *c) {
-	const struct attribute bias[] = {{CUBLASLT_MATMUL_DESC_BIAS_POINTER, &c->bias, sizeof c->bias}, {0}},
+	const void *vector = vector_of(c);
+	const struct attribute bias[] = {{CUBLASLT_MATMUL_DESC_BIAS_POINTER, &vector, sizeof vector}, {0}},
 						   aux[] = {{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &c->aux, sizeof c->aux}, {0}};
 	cublasStatus_t s = CUBLAS_STATUS_SUCCESS;
-	if (p->form == GEMM_FUSED && p->key.bias)
+	if (p->form == GEMM_FUSED && p->key.vector)
 		s = set(lib, p->product, bias);
 	if (s == CUBLAS_STATUS_SUCCESS && p->form == GEMM_FUSED && has_aux(&p->key))
 		s = set(lib, p->product, aux);
@@ -215,5 +225,7 @@ cublasStatus_t gemm_plan_run(const struct gemm_library *lib, const struct gemm_p
 									 &p->algos[p->at], lib->workspace, GEMM_WORKSPACE_BYTES, stream);
 	if (s == CUBLAS_STATUS_SUCCESS && ours)
 		launch_epilogue(stream, c);
+	if (s == CUBLAS_STATUS_SUCCESS && p->form == GEMM_FUSED && c->epilogue == GEMM_SUMS)
+		launch_reduce_partials(stream, c->row_sums, NULL, c->scratch, 1, c->m, c->m);
 	return s;
 }

@@ -30,8 +30,9 @@ struct gemm_key {
 	int align_a, align_b, align_d;
 	int in, out;  /* enum dtype */
 	int epilogue; /* enum gemm_epilogue */
-	int a_transposed, b_transposed, accumulate, bias;
-	int epilogue_aligned; /* of bias and aux, if used, to GEMM_ALIGNMENT */
+	int a_transposed, b_transposed, accumulate;
+	int vector;           /* whether there is a bias, or sums of rows */
+	int epilogue_aligned; /* of that and aux, if used, to GEMM_ALIGNMENT */
 };
 
 /* Ways to compute a product: all by the library; its epilogue by a kernel of ours behind it; all by

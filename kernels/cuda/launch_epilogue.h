@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* Enqueues the epilogue. The product is in c->aux (GEMM_GELU) or in c->d (the others), rounded to
- * its type. Not for GEMM_PLAIN. */
+ * its type. GEMM_SUMS reads a once more. Not for GEMM_PLAIN. */
 void launch_epilogue(cudaStream_t stream, const struct gemm_call *c);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* load_code.h: loading the kernels on a device, where the CUDA runtime does not do it by itself. */
+/* load_code.h: what the CUDA runtime does by itself, or cannot do: loading the kernels on a device,
+ * and giving back what the driver keeps for a process that uses it. */
 #ifndef RV_CUDA_LOAD_CODE_H
 #define RV_CUDA_LOAD_CODE_H
 
@@ -17,6 +18,23 @@ static inline enum rv_err cuda_load_code(int device, struct rv_errtext *et) {
 	(void)device;
 	(void)et;
 	return RV_OK;
+#endif
+}
+
+/* Count a user of a device, and end its use: with the last one its context is released. The CUDA
+ * runtime keeps it until the process ends. */
+static inline void cuda_hold_device(int device) {
+#ifdef RV_CUDA_DRIVER
+	driver_hold(device);
+#else
+	(void)device;
+#endif
+}
+static inline void cuda_let_go_device(int device) {
+#ifdef RV_CUDA_DRIVER
+	driver_let_go(device);
+#else
+	(void)device;
 #endif
 }
 

@@ -147,71 +147,99 @@ static int norm_blocks(int n, int rows_of_block) {
 	return (norm_partial_rows(n) + rows_of_block - 1) / rows_of_block;
 }
 
+// A thread's channels of a row in the backward pass.
+template <class I> struct backward_row {
+	bool here; // false: beyond the last row
+	size_t at; // its first element
+	float rstd;
+	float xhat[I::K][I::V] = {}, g[I::K][I::V] = {}, dx[I::K][I::V];
+};
+
+// A thread's channels of what is the same for all rows: w, and the sums for dw and dbias.
+template <class I> struct backward_columns { float w[I::K][I::V], dw[I::K][I::V], db[I::K][I::V]; };
+
+// Returns the first channel of a thread's run k.
+template <class I> __device__ __forceinline__ int first_channel(int k) {
+	return (k * (int)blockDim.x + (int)threadIdx.x) * I::V;
+}
+
+// Loads a row, with dx only where there are registers for it, and adds it to dw and dbias. Returns
+// the sums of g and of g xhat over this thread's channels.
+template <class I>
+__device__ __forceinline__ float2 begin_row(backward_row<I> &r, backward_columns<I> &all, const norm_backward &p,
+											int row) {
+	typedef typename I::T T;
+	r.here = row < p.n;
+	r.at = (size_t)row * p.c;
+	r.rstd = r.here ? p.rstd[row] : 0;
+	float mean = r.here && p.kind == NORM_LAYER ? p.mean[row] : 0;
+	float2 sum = {0, 0};
+#pragma unroll
+	for (int k = 0; k < I::K; k++) {
+		int column = first_channel<I>(k);
+		if (!r.here || column >= p.c)
+			continue;
+		float dy[I::V], x[I::V];
+		load<I::V>(dy, reinterpret_cast<const T *>(p.dout) + r.at + column);
+		load<I::V>(x, reinterpret_cast<const T *>(p.x) + r.at + column);
+		if constexpr (I::K * I::V <= NORM_EARLY)
+			load<I::V>(r.dx[k], reinterpret_cast<const T *>(p.dx) + r.at + column);
+#pragma unroll
+		for (int i = 0; i < I::V; i++) {
+			r.xhat[k][i] = (x[i] - mean) * r.rstd;
+			all.dw[k][i] += dy[i] * r.xhat[k][i];
+			all.db[k][i] += dy[i];
+			r.g[k][i] = dy[i] * all.w[k][i];
+			sum.x += r.g[k][i];
+			sum.y += r.g[k][i] * r.xhat[k][i];
+		}
+	}
+	return sum;
+}
+
+// Adds to dx, with the sums of the whole row.
+template <class I> __device__ __forceinline__ void finish_row(backward_row<I> &r, const norm_backward &p, float2 sum) {
+	typedef typename I::T T;
+	float gx_mean = sum.y / (float)p.c, g_mean = p.kind == NORM_LAYER ? sum.x / (float)p.c : 0;
+#pragma unroll
+	for (int k = 0; k < I::K; k++) {
+		int column = first_channel<I>(k);
+		if (!r.here || column >= p.c)
+			continue;
+		T *to = reinterpret_cast<T *>(p.dx) + r.at + column;
+		if constexpr (I::K * I::V > NORM_EARLY)
+			load<I::V>(r.dx[k], to);
+#pragma unroll
+		for (int i = 0; i < I::V; i++)
+			r.dx[k][i] += r.rstd * (r.g[k][i] - g_mean - r.xhat[k][i] * gx_mean);
+		store<I::V>(to, r.dx[k]);
+	}
+}
+
 // Computes, with xhat = (x - mean) rstd and g = dout w:  dx += rstd (g - mean(g) - xhat mean(g
 // xhat)); RMSNorm: without mean, mean(g).
 template <class I> __global__ void __launch_bounds__(I::M) norm_backward_kernel(norm_backward p) {
-	typedef typename I::T T;
-	constexpr int V = I::V, K = I::K;
 	DSHMEM(float, slots); // four for each warp: two sums, and two more while others still read those
-	int rows_at_once = (int)(gridDim.x * blockDim.y), group = (int)(blockIdx.x * blockDim.y + threadIdx.y);
-	int warps = (int)(blockDim.x * blockDim.y) / WARP, parity = 0;
-	float w[K][V] = {}, dw[K][V] = {}, db[K][V] = {};
+	const int rows_at_once = (int)(gridDim.x * blockDim.y), group = (int)(blockIdx.x * blockDim.y + threadIdx.y);
+	const int warps = (int)(blockDim.x * blockDim.y) / WARP;
+	backward_columns<I> all = {};
 #pragma unroll
-	for (int k = 0; k < K; k++) {
-		int column = (k * (int)blockDim.x + (int)threadIdx.x) * V;
-		if (column < p.c)
-			load<V>(w[k], p.w + column);
-	}
-	for (int first = 0; first < p.n; first += rows_at_once, parity ^= 1) {
-		int row = first + group;
-		bool here = row < p.n;
-		size_t at = (size_t)row * p.c;
-		float mean = here && p.kind == NORM_LAYER ? p.mean[row] : 0, rstd = here ? p.rstd[row] : 0;
-		float dy[K][V] = {}, xhat[K][V] = {}, dx[K][V];
-		float2 sum = {0, 0}; // of g, and of g xhat
-#pragma unroll
-		for (int k = 0; k < K; k++) {
-			int column = (k * (int)blockDim.x + (int)threadIdx.x) * V;
-			if (!here || column >= p.c)
-				continue;
-			load<V>(dy[k], reinterpret_cast<const T *>(p.dout) + at + column);
-			load<V>(xhat[k], reinterpret_cast<const T *>(p.x) + at + column);
-			if constexpr (K * V <= NORM_EARLY)
-				load<V>(dx[k], reinterpret_cast<const T *>(p.dx) + at + column); // before the barrier
-#pragma unroll
-			for (int i = 0; i < V; i++) {
-				xhat[k][i] = (xhat[k][i] - mean) * rstd;
-				dw[k][i] += dy[k][i] * xhat[k][i];
-				db[k][i] += dy[k][i];
-				dy[k][i] *= w[k][i];
-				sum.x += dy[k][i];
-				sum.y += dy[k][i] * xhat[k][i];
-			}
-		}
-		sum = row_sums(sum, slots + parity * 2 * warps);
-		float gx_mean = sum.y / (float)p.c, g_mean = p.kind == NORM_LAYER ? sum.x / (float)p.c : 0;
-#pragma unroll
-		for (int k = 0; k < K; k++) {
-			int column = (k * (int)blockDim.x + (int)threadIdx.x) * V;
-			if (!here || column >= p.c)
-				continue;
-			T *to = reinterpret_cast<T *>(p.dx) + at + column;
-			if constexpr (K * V > NORM_EARLY)
-				load<V>(dx[k], to);
-#pragma unroll
-			for (int i = 0; i < V; i++)
-				dx[k][i] += rstd * (dy[k][i] - g_mean - xhat[k][i] * gx_mean);
-			store<V>(to, dx[k]);
-		}
+	for (int k = 0; k < I::K; k++)
+		if (first_channel<I>(k) < p.c)
+			load<I::V>(all.w[k], p.w + first_channel<I>(k));
+	for (int first = 0, parity = 0; first < p.n; first += rows_at_once, parity ^= 1) {
+		backward_row<I> r;
+		float2 sum = begin_row(r, all, p, first + group);
+		finish_row(r, p, row_sums(sum, slots + parity * 2 * warps));
 	}
 #pragma unroll
-	for (int k = 0; k < K; k++) {
-		int column = (k * (int)blockDim.x + (int)threadIdx.x) * V;
+	for (int k = 0; k < I::K; k++) {
+		int column = first_channel<I>(k);
 		if (column >= p.c)
 			continue;
-		store<V>(p.partial + (size_t)group * 2 * p.c + column, dw[k]);
+		store<I::V>(p.partial + (size_t)group * 2 * p.c + column, all.dw[k]);
 		if (p.dbias)
-			store<V>(p.partial + (size_t)group * 2 * p.c + p.c + column, db[k]);
+			store<I::V>(p.partial + (size_t)group * 2 * p.c + p.c + column, all.db[k]);
 	}
 }
 

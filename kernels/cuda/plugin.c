@@ -4,6 +4,7 @@
 #include "kernels/cuda/comm_nccl.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_outer.h"
+#include "kernels/cuda/load_code.h"
 #include "kernels/cuda/vendor/vendor.h"
 
 #include <stdio.h>
@@ -34,7 +35,7 @@ static enum rv_err plugin_devices(int *n, struct rv_errtext *et) {
 	return rv_fail(et, RV_E_NOTFOUND, "no NVIDIA driver is loaded");
 }
 
-static enum rv_err plugin_device(int index, struct plugin_device *out, struct rv_errtext *et) {
+static enum rv_err look_at(int index, struct plugin_device *out, struct rv_errtext *et) {
 	struct cudaDeviceProp prop;
 	*out = (struct plugin_device){.major = 0};
 	cudaError_t e = cudaGetDeviceProperties(&prop, index);
@@ -50,9 +51,21 @@ static enum rv_err plugin_device(int index, struct plugin_device *out, struct rv
 	out->major = prop.major;
 	out->minor = prop.minor;
 	if (prop.major < LEAST_MAJOR)
-		return rv_fail(et, RV_E_UNSUPPORTED, "GPU %d (%s) is of compute capability %d.%d; %d.0 or newer is needed",
+		return rv_fail(et, RV_E_UNSUPPORTED,
+					   "GPU %d, %s, is older than those that can train here (NVIDIA's compute capability %d.%d, at "
+					   "least %d.0 is needed): a GeForce RTX of the 30 series or newer, an A100 or newer",
 					   index, out->name, prop.major, prop.minor, LEAST_MAJOR);
 	return RV_OK;
+}
+
+/* A look at a card that nobody uses leaves nothing there. */
+static enum rv_err plugin_device(int index, struct plugin_device *out, struct rv_errtext *et) {
+	if (index < 0 || index >= PLUGIN_DEVICES_MAX)
+		return rv_fail(et, RV_E_UNSUPPORTED, "GPU %d: they are numbered from 0 to %d", index, PLUGIN_DEVICES_MAX - 1);
+	cuda_hold_device(index);
+	const enum rv_err e = look_at(index, out, et);
+	cuda_let_go_device(index);
+	return e;
 }
 
 __attribute__((visibility("default"))) const struct backend_plugin *rivulet_plugin(uint32_t abi);

@@ -7,9 +7,11 @@
 // memory as it does in global memory: rows of 32 along k, or 32 rows along the other dimension;
 // rows are 16 bytes longer, so that the 8 rows of an ldmatrix lie in different banks. Per step a
 // warp does 64 products of 16 x 8 x 16 for 12 ldmatrix; per element of d the block reads 4 / 128
-// bytes of each operand per unit of k. The sums then go through shared memory, half a tile at a
-// time, so that a warp writes 32 neighbours of a row. Blocks that run at the same time share rows
-// of a and columns of b: 8 tiles of a column follow each other.
+// bytes of each operand per unit of k. With GEMM_SUMS the blocks of the first column of tiles also
+// add up the slices of a, in an order that the shape alone decides: a thread reads 8 words of them
+// per step. The sums of products then go through shared memory, half a tile at a time, so that a
+// warp writes 32 neighbours of a row. Blocks that run at the same time share rows of a and columns
+// of b: 8 tiles of a column follow each other.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/gelu.cuh"
 #include "kernels/cuda/launch_product.h"
@@ -29,9 +31,12 @@ enum {
 	ACROSS_ROW = TILE + PIECE,
 	SLICE = TILE * ALONG_K_ROW, // the larger: DEPTH * ACROSS_ROW is less
 	SUM_ROW = TILE + 8,         // floats
-	GROUP = 8                   // tiles of a column that follow each other
+	GROUP = 8,                  // tiles of a column that follow each other
+	PAIRS = TILE / 2,           // of rows of op(a), which a thread sums
+	PARTS = THREADS / PAIRS     // of a slice along k
 };
 static_assert(SLICE >= DEPTH * ACROSS_ROW, "a slice of either layout fits");
+static_assert(DEPTH % PARTS == 0, "each thread sums as many");
 static_assert(WARP_M * SUM_ROW * sizeof(float) <= STAGES * 2 * SLICE * sizeof(bf16), "sums fit where slices were");
 
 // op(x) as (outer, k). ALONG_K: row o is at + o * ld, contiguous along k; else row k is at + k *
@@ -49,6 +54,7 @@ template <class Out> struct mma_product {
 	size_t ldd;
 	enum gemm_epilogue epilogue;
 	bool accumulate;
+	float *row_sums; // of op(a), added to by the blocks of the first column of tiles
 };
 
 // Starts copying the slice (first, first_k) of x into shared memory; zeroes beyond its ends.
@@ -149,6 +155,36 @@ static __device__ __forceinline__ void finish_part(const mma_product<Out> &p, sh
 	}
 }
 
+// Adds this thread's part of a slice of a that lies ACROSS to the sums of its pair of rows.
+static __device__ __forceinline__ void add_slice(float2 &sums, shared_t<bf16> slice) {
+	const shared_t<uint32_t> pairs = shared_as<uint32_t>(slice);
+	const int pair = (int)threadIdx.x % PAIRS, first = (int)threadIdx.x / PAIRS * (DEPTH / PARTS);
+#pragma unroll
+	for (int k = 0; k < DEPTH / PARTS; k++) {
+		const uint32_t two = pairs[(first + k) * (ACROSS_ROW / 2) + pair];
+		sums.x += __uint_as_float(two << 16);
+		sums.y += __uint_as_float(two & 0xffff0000u);
+	}
+}
+
+// Adds the sums of all threads to row_sums, the parts in their order. `kept`: PARTS x TILE floats.
+template <class Out>
+static __device__ __forceinline__ void finish_sums(const mma_product<Out> &p, shared_t<float> kept, float2 sums,
+												   int first_row) {
+	const int at = (int)threadIdx.x / PAIRS * TILE + (int)threadIdx.x % PAIRS * 2, row = (int)threadIdx.x;
+	__syncthreads(); // what was there is read
+	kept[at] = sums.x;
+	kept[at + 1] = sums.y;
+	__syncthreads();
+	if (row >= TILE || first_row + row >= p.a.outer)
+		return;
+	float sum = 0;
+#pragma unroll
+	for (int part = 0; part < PARTS; part++)
+		sum += kept[part * TILE + row];
+	p.row_sums[first_row + row] += sum;
+}
+
 // Returns the block's tile: (down, across).
 static __device__ __forceinline__ int2 tile_of(int block, int tiles_down, int tiles_across) {
 	int group = block / (GROUP * tiles_across), first = group * GROUP, in_group = block % (GROUP * tiles_across);
@@ -156,14 +192,16 @@ static __device__ __forceinline__ int2 tile_of(int block, int tiles_down, int ti
 	return {first + in_group % rows, in_group / rows};
 }
 
-template <bool A_ALONG_K, bool B_ALONG_K, class Out>
+template <bool A_ALONG_K, bool B_ALONG_K, bool SUMS, class Out>
 __global__ void __launch_bounds__(THREADS) product_mma_kernel(mma_product<Out> p, int tiles_down, int tiles_across) {
 	DSHMEM(bf16, slices); // a and b of each stage
 	const int2 tile = tile_of((int)blockIdx.x, tiles_down, tiles_across);
 	const int first_row = tile.x * TILE, first_column = tile.y * TILE, warp = (int)threadIdx.x / WARP;
 	const int row = warp / WARPS_ACROSS * WARP_M, column = warp % WARPS_ACROSS * WARP_N;
 	const int steps = (p.a.k + DEPTH - 1) / DEPTH;
+	const bool sums_here = SUMS && first_column == 0;
 	float acc[WARP_M / 16][WARP_N / 8][4] = {};
+	float2 sums = {0, 0};
 	for (int step = 0; step < STAGES - 1; step++) {
 		const shared_t<bf16> stage = slices + step * 2 * SLICE;
 		if (step < steps) {
@@ -183,6 +221,8 @@ __global__ void __launch_bounds__(THREADS) product_mma_kernel(mma_product<Out> p
 		}
 		cp_async_commit();
 		multiply_slices<A_ALONG_K, B_ALONG_K>(acc, stage, stage + SLICE, row, column);
+		if (sums_here)
+			add_slice(sums, stage);
 	}
 	for (int part = 0; part < WARPS_DOWN; part++) {
 		__syncthreads(); // slices, or the sums of the part before, are read
@@ -191,6 +231,8 @@ __global__ void __launch_bounds__(THREADS) product_mma_kernel(mma_product<Out> p
 		__syncthreads();
 		finish_part(p, shared_as<float>(slices), first_row + part * WARP_M, first_column);
 	}
+	if (sums_here)
+		finish_sums(p, shared_as<float>(slices), sums, first_row);
 }
 
 // Returns true if 16-byte pieces of x can be copied: its rows are aligned, and a piece that begins
@@ -205,7 +247,7 @@ extern "C" bool launch_product_mma_fits(const struct gemm_call *c) {
 		   fits(c->b, c->ldb, c->b_transposed ? c->k : c->n, c->b_transposed);
 }
 
-template <bool A_ALONG_K, bool B_ALONG_K, class Out>
+template <bool A_ALONG_K, bool B_ALONG_K, class Out, bool SUMS = false>
 static void launch_layout(cudaStream_t stream, const struct gemm_call *c) {
 	const mma_product<Out> p = {
 		{static_cast<const bf16 *>(c->a), (size_t)c->lda, c->m, c->k},
@@ -215,9 +257,10 @@ static void launch_layout(cudaStream_t stream, const struct gemm_call *c) {
 		c->epilogue == GEMM_BIAS || c->epilogue == GEMM_GELU ? static_cast<const bf16 *>(c->bias) : nullptr,
 		(size_t)c->ldd,
 		c->epilogue,
-		c->accumulate};
+		c->accumulate,
+		c->row_sums};
 	const int tiles_down = (int)blocks_for((size_t)c->m, TILE), tiles_across = (int)blocks_for((size_t)c->n, TILE);
-	LAUNCH((product_mma_kernel<A_ALONG_K, B_ALONG_K, Out>), (unsigned)(tiles_down * tiles_across), THREADS,
+	LAUNCH((product_mma_kernel<A_ALONG_K, B_ALONG_K, SUMS, Out>), (unsigned)(tiles_down * tiles_across), THREADS,
 		   STAGES * 2 * SLICE * sizeof(bf16), stream, p, tiles_down, tiles_across);
 }
 
@@ -233,7 +276,9 @@ template <class Out> static void launch_typed(cudaStream_t stream, const struct 
 }
 
 extern "C" void launch_product_mma(cudaStream_t stream, const struct gemm_call *c) {
-	if (c->out == DTYPE_F32)
+	if (c->epilogue == GEMM_SUMS)
+		launch_layout<false, false, float, true>(stream, c);
+	else if (c->out == DTYPE_F32)
 		launch_typed<float>(stream, c);
 	else
 		launch_typed<bf16>(stream, c);

@@ -8,6 +8,13 @@
 #include <emu/tensor.h>
 #elif !defined(RV_CUDA_DRIVER) || defined(__CUDACC_RTC__) // else host_pass.cuh
 
+// Returns 2^x within two units in the last place; 0 where that is below 2^-126.
+__device__ __forceinline__ float exp2_ftz(float x) {
+	float y;
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
 // Computes d (16 x 8, fp32) += a (16 x 16, bf16, row-major) b (16 x 8, bf16, column-major), spread
 // over the lanes of a warp: lane 4 g + q holds d[g][2q, 2q+1], d[g+8][2q, 2q+1].
 __device__ __forceinline__ void mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2]) {

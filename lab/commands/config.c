@@ -60,7 +60,7 @@ struct rv_command config_command(struct rv_option table[static TRAIN_OPTIONS_MAX
 				   "    rivulet config --init ~/models/gpt2 --lr 1e-4 > run.conf\n"
 				   "    rivulet-coordinator new-run --dir run --config run.conf",
 		.options = table,
-		.presets = model_presets,
+		.presets = run_presets,
 		.opts_bytes = sizeof(struct config_options),
 		.prepare = prepare,
 		.check = check,

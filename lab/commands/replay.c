@@ -122,35 +122,6 @@ static enum rv_err choose_dtypes(struct session *s, const struct lab_config *cfg
 	return RV_OK;
 }
 
-/* Returns the largest micro-batch of all starts of a worker. */
-static int most_micro_batch(const struct trace_record *t, const struct run_config *run) {
-	int most = 1;
-	for (int i = 0; i < t->n; i++) {
-		const struct savings s = {.micro_batch = t->events[i].micro_batch};
-		const int of_event = t->events[i].kind == TRACE_START ? savings_micro_batch(&s, run) : 0;
-		most = of_event > most ? of_event : most;
-	}
-	return most;
-}
-
-/* Chooses each worker's savings, which decide its last bits; its micro-batch follows its starts. */
-static enum rv_err choose_savings(struct session *s, struct rv_errtext *et) {
-	for (int i = 0; i < s->n; i++) {
-		const struct trace_record *t = &s->traces[i];
-		if (t->savings_changed)
-			return rv_fail(et, RV_E_UNSUPPORTED,
-						   "member %u changed --recompute, --moments, --offload or --zero when it started again: "
-						   "replay needs workers that kept theirs",
-						   t->member);
-		s->savings[i] = (struct savings){.micro_batch = most_micro_batch(t, &s->first.run),
-										 .recompute = t->recompute,
-										 .moments = t->moments,
-										 .offload = t->offload,
-										 .zero = t->zero};
-	}
-	return RV_OK;
-}
-
 static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
 	const struct run_config *run = &s->first.run;
 	const struct replay_options *o = s->opts;
@@ -170,7 +141,8 @@ static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
 	RV_TRY(device_choose("cpu", &cfg.device, et));
 	RV_TRY(choose_devices(s, et));
 	RV_TRY(choose_dtypes(s, &cfg, et));
-	RV_TRY(choose_savings(s, et));
+	for (int i = 0; i < s->n; i++) /* of its first process: later ones are followed */
+		s->savings[i] = s->traces[i].savings;
 	RV_TRY(run_tokenizer_open(run, o->tokenizer, &s->tokenizer, et));
 	const struct text_source source = {.path = o->data,
 									   .field = o->field,

@@ -310,9 +310,9 @@ static enum rv_err print_largest(const struct simulate_options *o, bool json, st
 
 static bool same_savings(const struct card_answer *a, const struct card_answer *b) {
 	return a->fits && b->fits && a->savings.micro_batch == b->savings.micro_batch &&
-		   a->savings.recompute == b->savings.recompute && a->savings.moments == b->savings.moments &&
-		   a->savings.offload == b->savings.offload && a->savings.stream == b->savings.stream &&
-		   a->savings.zero == b->savings.zero;
+		   a->savings.logits_rows == b->savings.logits_rows && a->savings.recompute == b->savings.recompute &&
+		   a->savings.moments == b->savings.moments && a->savings.offload == b->savings.offload &&
+		   a->savings.stream == b->savings.stream && a->savings.zero == b->savings.zero;
 }
 
 enum { RECOMPUTE_KINDS = RECOMPUTE_BLOCK + 1 };

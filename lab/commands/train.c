@@ -18,6 +18,7 @@
 #include "train/files/initial_weights.h"
 #include "train/files/weights.h"
 #include "train/fp32_notice.h"
+#include "train/memory/choose.h"
 #include "train/memory/report.h"
 #include "train/metrics.h"
 #include "train/text/run_tokenizer.h"
@@ -112,7 +113,7 @@ static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et
  * processors. */
 static enum rv_err choose_device(struct session *s, struct lab_config *c, struct rv_errtext *et) {
 	RV_TRY(device_choose(s->opts->device, &c->device, et));
-	if (strcmp(c->device.backend, "cuda") == 0 && s->opts->parallel == 0)
+	if (device_is_gpu(&c->device) && s->opts->parallel == 0)
 		c->parallel = 1;
 	if (c->device.why_not_gpu[0])
 		rv_event(s->console.events, RV_INFO, "no_gpu", RV_FIELDS(rv_field_str("why", c->device.why_not_gpu)),
@@ -152,7 +153,9 @@ static enum rv_err plan_run(struct session *s, struct lab_config *cfg, struct rv
 	RV_TRY(choose_device(s, cfg, et));
 	fp32_notice(s->console.events, &cfg->run, &cfg->device, "--dtype auto, the default, or bf16 uses them");
 	const struct memory_room room = memory_room_now(&cfg->device);
-	const struct memory_request q = lab_memory_request(cfg, 0);
+	struct memory_request q = lab_memory_request(cfg, 0);
+	savings_choose_logits(&q, &room, &cfg->savings);
+	q.savings = cfg->savings;
 	return memory_check(&q, &room, (enum memory_short)s->opts->short_of_memory, s->console.events, et);
 }
 

@@ -53,7 +53,7 @@ enum rv_err inspect_run_conf(const char *path, json_t *facts, struct rv_errtext 
 	struct rv_errtext why = {0};
 	train_options_table(table, TRAIN_OPTIONS_MAX);
 	rv_options_defaults(table, &o);
-	RV_TRY(rv_options_parse_file(table, model_presets, &o, path, et));
+	RV_TRY(rv_options_parse_file(table, run_presets, &o, path, et));
 	inspect_put_model(facts, &o.run);
 	if (global_check_run(&o.run, &why) != RV_OK)
 		json_object_set_new(facts, "not_usable", json_string(why.text));

@@ -83,6 +83,10 @@ static const struct rv_option own_options[] = {
 	 "Sequences that are computed at a time, of the batch * grad-accum of a step; fewer take less memory and sum in "
 	 "another order. 0: batch.",
 	 "Lab"},
+	{"logits", RV_OPT_INT, FIELD(logits), 0, "0", 0, 1 << 30, NULL,
+	 "With a GPU: rows of logits that exist at a time, a multiple of 256. 0: as many as memory allows, up to all of a "
+	 "micro-batch.",
+	 "Lab"},
 	{"moments", RV_OPT_CHOICE, FIELD(moments), 0, "fp32", 0, 0, MOMENTS_NAMES,
 	 "Adam's moments in fp32, or in 8 bits: 6 bytes less per parameter, about the same loss.", "Lab"},
 	{"offload", RV_OPT_CHOICE, FIELD(offload), 0, "no", 0, 0, OFFLOAD_NAMES,
@@ -165,6 +169,7 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.eval_tokens = (uint64_t)o->eval_tokens,
 		.eval_replicas = o->eval_replicas,
 		.savings = {.micro_batch = (int)o->micro_batch,
+					.logits_rows = (int)o->logits,
 					.recompute = (enum recompute)o->recompute,
 					.moments = (enum moments)o->moments,
 					.offload = o->offload,

@@ -24,6 +24,7 @@ struct train_options {
 	int64_t eval_every, eval_tokens, save_every;
 	int recompute;       /* enum recompute */
 	int64_t micro_batch; /* 0: run.batch */
+	int64_t logits;      /* rows; 0: as many as there is room for */
 	int moments;         /* enum moments */
 	int offload;         /* bool */
 	int zero;            /* enum zero */

@@ -6,7 +6,6 @@
 #include "base/parallel.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 uint32_t lab_run_member(const struct lab_run *r, int i) {
 	return r->cfg.members ? r->cfg.members[i] : (uint32_t)i;
@@ -128,7 +127,7 @@ uint64_t lab_run_steps(const struct lab_run *r) {
  * time, which other replicas and processes on the same cores do not lengthen. */
 static bool computes_alone(const struct lab_run *r, int i) {
 	const struct device_choice *device = &r->devices[i].choice;
-	return r->cfg.threads == 1 && device->n == 1 && strcmp(device->backend, "cuda") != 0;
+	return r->cfg.threads == 1 && device->n == 1 && !device_is_gpu(device);
 }
 
 void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *step) {

@@ -32,10 +32,11 @@ static struct memory_request request_of(const struct run_config *run, const stru
 
 enum rv_err card_plan(const struct run_config *run, const struct card_room *room, const struct savings_wish *wish,
 					  struct card_answer *out, struct rv_errtext *et) {
-	const struct device_choice device = {.backend = "cuda", .n = room->cards};
+	struct device_choice device;
 	const struct memory_room limit = {.device = room->card_bytes, .host = room->host_bytes};
 	struct memory_request q = request_of(run, &device);
 	struct memory_plan p;
+	device_planned_gpus(room->cards, &device);
 	const bool fits = savings_choose(&q, wish, &limit, &q.savings);
 	RV_TRY(memory_plan_make(&q, &p, et));
 	*out = (struct card_answer){.run = *run,

@@ -15,11 +15,17 @@
  * snapshot and of the next encoding. */
 enum { COPIES = 3 };
 
+/* A replica's saved state. */
+struct replica_bytes {
+	uint8_t *at; /* NULL: none */
+	size_t n;
+};
+
 struct replica_copy {
 	uint64_t round, steps;
 	struct participant_progress progress;
-	bool behind;    /* as in struct player */
-	uint8_t *bytes; /* NULL: none */
+	bool behind; /* as in struct player */
+	struct replica_bytes state;
 };
 
 struct player {
@@ -28,7 +34,7 @@ struct player {
 	int at;                /* the next event */
 	bool
 		behind; /* theta_local is of a round that is gone by now: a later event replaces it, or it cannot be followed */
-	uint8_t *fresh; /* the replica as a new process makes it */
+	struct replica_bytes fresh; /* the replica as a new process makes it */
 	struct replica_copy copies[COPIES];
 	struct replay_stream stream; /* in a run that leases its text */
 };
@@ -231,25 +237,32 @@ static enum rv_err collect_rounds(struct replay *p, struct rv_errtext *et) {
 
 /* ---- events ---- */
 
+/* Saves a replica in the memory of `s`, which may be of another size: moments change their kind
+ * with savings. */
+static enum rv_err save_into(struct replica *r, struct replica_bytes *s, struct rv_errtext *et) {
+	const size_t n = replica_state_bytes(r);
+	uint8_t *at = s->n == n ? s->at : realloc(s->at, n);
+	if (!at)
+		return rv_fail(et, RV_E_NOMEM, "no memory to keep a replica of %zu bytes", n);
+	*s = (struct replica_bytes){at, n};
+	replica_save(r, at);
+	return RV_OK;
+}
+
 static enum rv_err take_copy(struct player *w, uint64_t round, uint64_t steps, struct rv_errtext *et) {
 	struct replica_copy oldest = w->copies[COPIES - 1];
 	memmove(&w->copies[1], &w->copies[0], (COPIES - 1) * sizeof w->copies[0]);
-	if (!oldest.bytes)
-		oldest.bytes = malloc(replica_state_bytes(w->p->replica));
 	w->copies[0] = (struct replica_copy){.round = round,
 										 .steps = steps,
 										 .progress = participant_progress(w->p),
 										 .behind = w->behind,
-										 .bytes = oldest.bytes};
-	if (!oldest.bytes)
-		return rv_fail(et, RV_E_NOMEM, "no memory to keep a replica");
-	replica_save(w->p->replica, oldest.bytes);
-	return RV_OK;
+										 .state = oldest.state};
+	return save_into(w->p->replica, &w->copies[0].state, et);
 }
 
 static const struct replica_copy *saved_replica(const struct player *w, const struct trace_event *e) {
 	for (int i = 0; i < COPIES; i++)
-		if (w->copies[i].bytes && w->copies[i].round == e->from && w->copies[i].steps == e->to)
+		if (w->copies[i].state.at && w->copies[i].round == e->from && w->copies[i].steps == e->to)
 			return &w->copies[i];
 	return NULL;
 }
@@ -276,13 +289,37 @@ static void start_over(const struct replay *p, struct player *w, uint64_t round)
 	participant_start_over(w->p, &then);
 }
 
+/* Reports whether a replica of `has` computes what one of `s` does: with slices of the weights
+ * (ZeRO-3) as without (ZeRO-2). */
+static bool same_bits(const struct savings *has, const struct savings *s, const struct run_config *run) {
+	return has->micro_batch == savings_micro_batch(s, run) && has->logits_rows == s->logits_rows &&
+		   has->recompute == s->recompute && has->moments == s->moments && has->offload == s->offload &&
+		   (has->zero == ZERO_MOMENTS) == (s->zero == ZERO_MOMENTS);
+}
+
+/* Makes the replica one with the savings of the process that starts. */
+static enum rv_err follow_savings(struct player *w, const struct run_config *run, const struct savings *s,
+								  struct rv_errtext *et) {
+	struct savings has = replica_savings(w->p->replica);
+	if (same_bits(&has, s, run))
+		return RV_OK;
+	RV_TRY(replica_remake(w->p->replica, s, et));
+	has = replica_savings(w->p->replica);
+	if (same_bits(&has, s, run))
+		return RV_OK;
+	return rv_fail(et, RV_E_NOMEM,
+				   "member %u, event %d of its trace: it computed %d rows of logits at a time (0: all), and here is "
+				   "memory for %d: stop other users of the GPU",
+				   w->trace->member, w->at + 1, s->logits_rows, has.logits_rows);
+}
+
 static enum rv_err do_start(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
 	const struct replica_copy *saved = e->saved ? saved_replica(w, e) : NULL;
 	if (e->saved && !saved)
 		return cannot_follow(w, et, "it started from a replica that its trace does not tell of");
-	RV_TRY(replica_load(w->p->replica, saved ? saved->bytes : w->fresh, replica_state_bytes(w->p->replica), et));
-	const struct savings savings = {.micro_batch = e->micro_batch};
-	replica_set_micro_batch(w->p->replica, savings_micro_batch(&savings, &p->run->cfg.run));
+	const struct replica_bytes *state = saved ? &saved->state : &w->fresh;
+	RV_TRY(follow_savings(w, &p->run->cfg.run, &e->savings, et));
+	RV_TRY(replica_load(w->p->replica, state->at, state->n, et));
 	struct global_state then;
 	bool known = state_of(p, e->round, &then);
 	w->behind = e->exact ? saved && saved->behind : !known;
@@ -537,10 +574,7 @@ static enum rv_err make_player(struct replay *p, int i, const struct trace_recor
 	if (player_of(p, trace->member) >= 0)
 		return rv_fail(et, RV_E_INVALID, "two traces are of member %u", trace->member);
 	*w = (struct player){.trace = trace, .p = &p->run->participants[i]};
-	w->fresh = malloc(replica_state_bytes(w->p->replica));
-	if (!w->fresh)
-		return rv_fail(et, RV_E_NOMEM, "no memory to keep a replica");
-	replica_save(w->p->replica, w->fresh);
+	RV_TRY(save_into(w->p->replica, &w->fresh, et));
 	p->n++;
 	return RV_OK;
 }
@@ -574,10 +608,10 @@ void replay_free(struct replay *p) {
 	if (!p)
 		return;
 	for (int i = 0; i < LAB_MAX_WORKERS; i++) {
-		free(p->players[i].fresh);
+		free(p->players[i].fresh.at);
 		replay_stream_release(&p->players[i].stream);
 		for (int k = 0; k < COPIES; k++)
-			free(p->players[i].copies[k].bytes);
+			free(p->players[i].copies[k].state.at);
 	}
 	replay_means_release(&p->means);
 	replay_reads_release(&p->reads);

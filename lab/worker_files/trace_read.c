@@ -232,25 +232,31 @@ static bool take_name(const json_t *line, const char *key, const char *names, in
 	return false;
 }
 
+/* Traces of before they had the rows: processors have all at once, of a GPU check_rows refused
+ * it. */
+static bool take_logits_rows(const json_t *line, uint64_t *out) {
+	*out = 0;
+	return !json_object_get(line, "logits_rows") || (take_count(line, "logits_rows", out) && *out <= INT_MAX);
+}
+
 static bool take_savings(const json_t *line, struct trace_event *e, struct trace_record *t) {
-	uint64_t micro_batch, zero;
+	uint64_t micro_batch, logits_rows, zero;
 	int recompute, moments;
 	const json_t *offload = json_object_get(line, "offload");
 	if (!take_count(line, "micro_batch", &micro_batch) || micro_batch > INT_MAX ||
-		!take_name(line, "recompute", RECOMPUTE_NAMES, &recompute) ||
+		!take_logits_rows(line, &logits_rows) || !take_name(line, "recompute", RECOMPUTE_NAMES, &recompute) ||
 		!take_name(line, "moments", MOMENTS_NAMES, &moments) || !json_is_boolean(offload) ||
 		!take_count(line, "zero", &zero) || zero < 1 || zero > 1 + ZERO_WEIGHTS)
 		return false;
-	const bool is_first = !t->has_savings;
-	t->savings_changed =
-		t->savings_changed || (!is_first && ((int)t->recompute != recompute || (int)t->moments != moments ||
-											 t->offload != json_is_true(offload) || 1 + (uint64_t)t->zero != zero));
+	e->savings = (struct savings){.micro_batch = (int)micro_batch,
+								  .logits_rows = (int)logits_rows,
+								  .recompute = (enum recompute)recompute,
+								  .moments = (enum moments)moments,
+								  .offload = json_is_true(offload),
+								  .zero = (enum zero)(zero - 1)};
+	if (!t->has_savings)
+		t->savings = e->savings;
 	t->has_savings = true;
-	t->recompute = is_first ? (enum recompute)recompute : t->recompute;
-	t->moments = is_first ? (enum moments)moments : t->moments;
-	t->offload = is_first ? json_is_true(offload) : t->offload;
-	t->zero = is_first ? (enum zero)(zero - 1) : t->zero;
-	e->micro_batch = (int)micro_batch;
 	return true;
 }
 
@@ -309,8 +315,24 @@ static enum rv_err check_version(const json_t *line, int number, struct rv_errte
 				   number, version, TRACE_VERSION);
 }
 
+/* Refuses a process on a GPU that did not say how many rows of logits it computed at a time: they
+ * are the order of sums, and depended on the memory that was free. */
+static enum rv_err check_rows(const json_t *line, int number, struct rv_errtext *et) {
+	const char *device = json_string_value(json_object_get(line, "device"));
+	enum trace_kind kind;
+	if (!take_kind(line, &kind) || kind != TRACE_START || json_object_get(line, "logits_rows"))
+		return RV_OK;
+	if (!device || strcmp(device, "cpu") == 0)
+		return RV_OK;
+	return rv_fail(et, RV_E_UNSUPPORTED,
+				   "line %d: an earlier program wrote it, without 'logits_rows': the order of sums on %.40s is not "
+				   "known here; replay it with the program that it names",
+				   number, device);
+}
+
 static enum rv_err parse_line(const json_t *line, int number, struct trace_record *t, struct rv_errtext *et) {
 	RV_TRY(check_version(line, number, et));
+	RV_TRY(check_rows(line, number, et));
 	RV_TRY(grow(t, et));
 	struct trace_event *e = &t->events[t->n++];
 	return take_event(line, e, t) ? RV_OK : rv_fail(et, RV_E_CORRUPT, "line %d is no event of a trace", number);

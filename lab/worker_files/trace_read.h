@@ -29,7 +29,7 @@ struct trace_event {
 	uint64_t from, to;       /* TRAIN; START: round and steps of the saved replica; SAVE: to = steps */
 	uint64_t boot;           /* START, ENCODE */
 	bool saved, exact;       /* START */
-	int micro_batch;         /* START: 0: the run's batch */
+	struct savings savings;  /* START */
 	bool ok;                 /* ENCODE */
 	bool participated, keep; /* APPLY */
 	bool copy;               /* APPLY, ENCODE */
@@ -47,12 +47,8 @@ struct trace_record {
 	bool dtype_changed;             /* one of its processes had another than the first */
 	char device[DEVICE_TEXT_BYTES]; /* device_kind of its backend; "": not known */
 	bool device_changed;
-	bool has_savings; /* there was a start, of: */
-	enum recompute recompute;
-	enum moments moments;
-	bool offload;
-	enum zero zero;
-	bool savings_changed; /* recompute, moments, offload or zero were others than the first process's */
+	bool has_savings;       /* there was a start, of: */
+	struct savings savings; /* later processes may have had others */
 	struct trace_event *events;
 	int n;
 };

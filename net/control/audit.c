@@ -30,11 +30,19 @@ uint32_t audit_draw(const struct rv_hash *seed, uint32_t i, uint32_t below) {
 	return (uint32_t)(number % below); /* of 2^64: even to within 2^-32 */
 }
 
+/* Returns true if the order has what its kind needs, and nothing else. */
+static bool is_whole(const struct audit_order *o) {
+	const bool has_sum = o->kind == AUDIT_OF_SUM || o->kind == AUDIT_OF_MEAN;
+	return o->kind < AUDIT_KINDS && (o->kind == AUDIT_OF_MEAN || o->member == 0) &&
+		   (o->kind != AUDIT_OF_MEAN || o->member != NET_NO_MEMBER) && has_sum == !rv_hash_is_zero(&o->sum);
+}
+
 enum rv_err audit_orders_check(const struct audit_order *orders, int n, uint64_t open_round, struct rv_errtext *et) {
 	for (int i = 0; i < n; i++)
-		if (orders[i].round >= open_round || orders[i].attempt == 0 || orders[i].chunk >= NET_MAX_CHUNKS)
-			return rv_fail(et, RV_E_INVALID, "audits[%d] of round %llu, attempt %u, chunk %u, in round %llu", i,
-						   (unsigned long long)orders[i].round, orders[i].attempt, orders[i].chunk,
+		if (orders[i].round >= open_round || orders[i].attempt == 0 || orders[i].chunk >= NET_MAX_CHUNKS ||
+			!is_whole(&orders[i]))
+			return rv_fail(et, RV_E_INVALID, "audits[%d] of round %llu, attempt %u, chunk %u, kind %u, in round %llu",
+						   i, (unsigned long long)orders[i].round, orders[i].attempt, orders[i].chunk, orders[i].kind,
 						   (unsigned long long)open_round);
 	return RV_OK;
 }

@@ -15,18 +15,31 @@
 
 #include <stdint.h>
 
+/* In a roster of several rows (net/reduce/grid.h) either the sum of a row is audited, as an average
+ * of its members, or what the final owner made of the sums of all rows. First that one is asked to
+ * show which sums the rows have given it (net/control/shown_sums.h). */
+enum audit_kind {
+	AUDIT_OF_AVERAGE,
+	AUDIT_OF_SUM,  /* of the receiver's row */
+	AUDIT_OF_MEAN, /* of the sums that `member` has */
+	AUDIT_SHOW,    /* no audit: the receiver is to show the sums of the chunk */
+	AUDIT_KINDS
+};
 /* A task for the receiver of a document. */
 struct audit_order {
-	uint64_t round;   /* committed */
-	uint32_t attempt; /* the one that was committed */
-	uint32_t chunk;   /* of what the round exchanged */
+	uint64_t round;     /* committed */
+	uint32_t attempt;   /* the one that was committed */
+	uint32_t chunk;     /* of what the round exchanged */
+	uint8_t kind;       /* enum audit_kind */
+	uint32_t member;    /* OF_MEAN; else 0 */
+	struct rv_hash sum; /* OF_SUM: the leaf that its owner has signed; OF_MEAN: shown_sums_hash(); else zero */
 };
 
 enum audit_verdict {
-	AUDIT_RIGHT = 1, /* the committed bytes are the merge of the committed contributions */
+	AUDIT_RIGHT = 1, /* the committed bytes are the merge of the committed contributions; so is what was signed */
 	AUDIT_WRONG,     /* they are not: `found` is the hash of what is */
-	AUDIT_WITHHELD,  /* `member` gave nothing, or bytes that are not what it has committed to */
-	AUDIT_UNABLE,    /* no link to `member`; or, NET_NO_MEMBER, this worker lacks what it needs itself */
+	AUDIT_WITHHELD,  /* `member` gave nothing, or bytes that are not what it has committed to, or shown */
+	AUDIT_UNABLE,    /* no link of its own to `member`; or, NET_NO_MEMBER, this worker lacks what it needs itself */
 	AUDIT_VERDICTS
 };
 struct audit_result {

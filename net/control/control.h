@@ -27,6 +27,7 @@
 #include "net/control/audit.h"
 #include "net/control/candidate.h"
 #include "net/control/probe.h"
+#include "net/control/receipt.h"
 #include "net/control/score.h"
 #include "net/limits.h"
 #include "net/seal.h"
@@ -119,6 +120,12 @@ struct report_measured {
 	uint32_t clipped; /* chunks that were scaled down (outer/merge.h) */
 };
 
+/* How fast the sender got another member's contribution. */
+struct report_receipt {
+	uint32_t member;
+	uint8_t band; /* receipt_band() of the rate of its whole contribution; not 0 */
+};
+
 /* How the sender meets another member. */
 struct report_path {
 	uint32_t member;
@@ -157,7 +164,7 @@ struct report {
 	uint64_t full_round;      /* latest round whose full state hash it has computed */
 	struct rv_hash full_hash; /* of full_round; zero: none yet */
 	/* Best measured bandwidth of its line in the last all-reduces, or its cap; 0: not known.
-	 * Decides ownership, never the mean. */
+	 * Decides ownership, as far as the others' receipts bear it out; never the mean. */
 	uint64_t up_bytes_per_s, down_bytes_per_s;
 	/* `member` ascends; of members that are not listed nothing is known. Decides ownership: an
 	 * owner is linked with its whole row. */
@@ -205,6 +212,10 @@ struct report {
 	uint8_t n_scores;
 	struct score_result scores[NET_MAX_SCORES];
 	bool appeals; /* two others should score the contribution again for which it was struck last */
+	/* `member` ascends: those whose contributions it got in its last exchanges. Decides ownership:
+	 * what a member says of its own line counts up to what the others got from it. */
+	uint8_t n_receipts;
+	struct report_receipt receipts[NET_MAX_ROW];
 };
 
 /* A message in the reply to a report, for the person who runs the worker: it decides nothing. The

@@ -133,6 +133,9 @@ static const struct layout audit[] = {
 	LAYOUT_FIELD(PLAIN, struct audit_order, round),
 	LAYOUT_FIELD(PLAIN, struct audit_order, attempt),
 	LAYOUT_FIELD(PLAIN, struct audit_order, chunk),
+	LAYOUT_FIELD(PLAIN, struct audit_order, kind),
+	LAYOUT_FIELD(PLAIN, struct audit_order, member),
+	LAYOUT_FIELD(PLAIN, struct audit_order, sum),
 	LAYOUT_LAST,
 };
 

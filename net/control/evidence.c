@@ -1,7 +1,7 @@
 /* evidence.c: see evidence.h.
  *
  * Order on the wire: head, term u64, round u64, attempt u32, has proof u8, the proof; n u16, the
- * seals; n u32, the leaves. */
+ * seals; n u32, the leaves; has sums u8, the sums (shown_sums.h). */
 #include "net/control/evidence.h"
 
 #include "base/assert.h"
@@ -31,7 +31,7 @@ static const struct layout seals[] = {
 
 size_t evidence_max_bytes(uint32_t n_means) {
 	return 8 + 8 + 8 + 4 + 1 + EQUIVOCATION_BYTES + 2 + NET_MAX_SEALS * (4 + 1 + 4 + SEAL_BYTES) + 4 +
-		   (size_t)n_means * RV_HASH_BYTES;
+		   (size_t)n_means * RV_HASH_BYTES + 1;
 }
 
 void evidence_encode(const struct evidence *m, uint32_t version, struct rv_writer *w) {
@@ -44,6 +44,9 @@ void evidence_encode(const struct evidence *m, uint32_t version, struct rv_write
 	rv_write_u32(w, m->n_means);
 	if (m->n_means > 0)
 		rv_write_bytes(w, m->means, m->n_means * sizeof m->means[0]);
+	rv_write_u8(w, m->has_sums);
+	if (m->has_sums)
+		shown_sums_write(&m->sums, w);
 }
 
 enum rv_err evidence_decode(const void *p, size_t n, const uint8_t run_id[NET_RUN_ID_BYTES], struct evidence *out,
@@ -59,5 +62,11 @@ enum rv_err evidence_decode(const void *p, size_t n, const uint8_t run_id[NET_RU
 	if (out->n_means > NET_MAX_CHUNKS)
 		return rv_fail(et, RV_E_INVALID, "%s: %u means, at most %d", WHAT, out->n_means, (int)NET_MAX_CHUNKS);
 	out->means = (const struct rv_hash *)(const void *)rv_read_span(&r, (size_t)out->n_means * RV_HASH_BYTES);
+	const uint8_t has_sums = rv_read_u8(&r);
+	if (has_sums > 1)
+		return rv_fail(et, RV_E_INVALID, "%s: has_sums = %u, must be 0 or 1", WHAT, has_sums);
+	out->has_sums = has_sums == 1;
+	if (out->has_sums)
+		RV_TRY(shown_sums_read(&r, &out->sums, et));
 	return control_read_end(&r, WHAT, et);
 }

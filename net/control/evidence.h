@@ -1,9 +1,10 @@
-/* evidence.h: what a member shows the coordinator when votes differ: POST /v1/evidence
- * (docs/protocol.md, coordinator/core/disputes.c). */
+/* evidence.h: what a member shows the coordinator when votes differ, or for an audit: POST
+ * /v1/evidence (docs/protocol.md, coordinator/core/disputes.c). */
 #ifndef RV_NET_CONTROL_EVIDENCE_H
 #define RV_NET_CONTROL_EVIDENCE_H
 
 #include "base/bytes.h"
+#include "net/control/shown_sums.h"
 #include "net/seal.h"
 
 struct evidence {
@@ -19,8 +20,12 @@ struct evidence {
 	struct owner_seal seals[NET_MAX_SEALS];
 	uint32_t n_means;
 	const struct rv_hash *means; /* decoded: borrows from the message */
+	/* Sums of a committed round, for an audit. has_sums false: none. */
+	bool has_sums;
+	struct shown_sums sums;
 };
-/* Returns the bytes of a message with that many means at most. */
+/* Returns the bytes of a message with that many means at most, without sums (SHOWN_SUMS_MAX_BYTES
+ * more). */
 size_t evidence_max_bytes(uint32_t n_means);
 void evidence_encode(const struct evidence *m, uint32_t version, struct rv_writer *w);
 /* RV_E_INVALID, RV_E_PROTOCOL: as the decoders of control.h. `run_id` becomes that of the proof. */

@@ -86,6 +86,12 @@ static const struct layout commitment[] = {
 	LAYOUT_LAST,
 };
 
+static const struct layout inner[] = {
+	LAYOUT_FIELD(PLAIN, struct commitment, inner_end),
+	LAYOUT_FIELD(PLAIN, struct commitment, inner_begin),
+	LAYOUT_LAST,
+};
+
 static const struct layout text[] = {
 	LAYOUT_FIELD(PLAIN, struct report, text_mirror_bytes),
 	LAYOUT_FIELD(PLAIN, struct report, text_member_bytes),
@@ -111,6 +117,17 @@ static const struct layout audits[] = {
 	LAYOUT_COUNTED(struct report, verdicts, n_verdicts, verdict),
 	LAYOUT_COUNTED(struct report, scores, n_scores, layout_score_result),
 	LAYOUT_FIELD(BOOL, struct report, appeals),
+	LAYOUT_LAST,
+};
+
+static const struct layout receipt[] = {
+	LAYOUT_FIELD(PLAIN, struct report_receipt, member),
+	LAYOUT_FIELD(PLAIN, struct report_receipt, band),
+	LAYOUT_LAST,
+};
+
+static const struct layout receipts[] = {
+	LAYOUT_COUNTED(struct report, receipts, n_receipts, receipt),
 	LAYOUT_LAST,
 };
 
@@ -152,6 +169,8 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	layout_write(text, m, w);
 	layout_write(audits, m, w);
 	layout_write(heldout, m, w);
+	layout_write(inner, &m->commitment, w);
+	layout_write(receipts, m, w);
 }
 
 static bool path_is_valid(uint8_t path) {
@@ -166,6 +185,17 @@ static enum rv_err check_paths(const struct report *m, struct rv_errtext *et) {
 		if (!path_is_valid(m->paths[i].path))
 			return rv_fail(et, RV_E_INVALID, "%s: path to %u = %u, must be 1..%d; 2..4 may have 16 and 32 added", WHAT,
 						   m->paths[i].member, m->paths[i].path, (int)PATH_KINDS - 1);
+	}
+	return RV_OK;
+}
+
+static enum rv_err check_receipts(const struct report *m, struct rv_errtext *et) {
+	for (int i = 0; i < m->n_receipts; i++) {
+		RV_TRY(
+			control_check_next(i > 0 ? &m->receipts[i - 1].member : NULL, m->receipts[i].member, WHAT, "receipts", et));
+		if (m->receipts[i].band == 0)
+			return rv_fail(et, RV_E_INVALID, "%s: receipts: the band of %u is 0, must be 1..255", WHAT,
+						   m->receipts[i].member);
 	}
 	return RV_OK;
 }
@@ -205,11 +235,16 @@ static enum rv_err check_lease(const struct report *m, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* Checks that the run's own codec is the first, and each is named once. */
+/* Checks that the run's own codec is the first, each is named once, and no steps begin from an
+ * inner state without an end. */
 static enum rv_err check_commitment(const struct report *m, struct rv_errtext *et) {
 	const struct commitment *c = &m->commitment;
 	if (c->n > 0 && (m->phase < WORKER_READY || m->phase > WORKER_VOTED))
 		return rv_fail(et, RV_E_INVALID, "%s: a commitment to a contribution in phase %u", WHAT, m->phase);
+	if ((c->n == 0 && !rv_hash_is_zero(&c->inner_end)) ||
+		(rv_hash_is_zero(&c->inner_end) && !rv_hash_is_zero(&c->inner_begin)))
+		return rv_fail(et, RV_E_INVALID, "%s: an inner state without a contribution, or one that begins and has no end",
+					   WHAT);
 	for (int i = 0; i < c->n; i++)
 		if ((i == 0) != (c->roots[i].codec == 0) || commitment_find(c, c->roots[i].codec) != &c->roots[i].root)
 			return rv_fail(et, RV_E_INVALID, "%s: roots[%d] is for codec %u: 0 must be the first, each once", WHAT, i,
@@ -232,6 +267,8 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	RV_TRY(layout_read(text, &r, out, WHAT, et));
 	RV_TRY(layout_read(audits, &r, out, WHAT, et));
 	RV_TRY(layout_read(heldout, &r, out, WHAT, et));
+	RV_TRY(layout_read(inner, &r, &out->commitment, WHAT, et));
+	RV_TRY(layout_read(receipts, &r, out, WHAT, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
 		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, out->phase, (int)WORKER_LEAVING);
@@ -248,6 +285,7 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 					   out->storage);
 	RV_TRY(check_paths(out, et));
 	RV_TRY(check_suspects(out, et));
+	RV_TRY(check_receipts(out, et));
 	enum rv_err e = candidates_check(out->candidates, out->n_candidates, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "%s", WHAT);

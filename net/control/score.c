@@ -7,15 +7,12 @@ static const struct layout piece[] = {LAYOUT_FIELD(PLAIN, struct lease_piece, be
 									  LAYOUT_FIELD(PLAIN, struct lease_piece, count), LAYOUT_LAST};
 
 const struct layout layout_score_order[] = {
-	LAYOUT_FIELD(PLAIN, struct score_order, round),
-	LAYOUT_FIELD(PLAIN, struct score_order, member),
-	LAYOUT_FIELD(PLAIN, struct score_order, n_chunks),
-	LAYOUT_FIELD(PLAIN, struct score_order, share),
-	LAYOUT_FIELD(PLAIN, struct score_order, codec),
-	LAYOUT_FIELD(PLAIN, struct score_order, part),
-	LAYOUT_FIELD(PLAIN, struct score_order, root),
-	LAYOUT_COUNTED(struct score_order, pieces, n_pieces, piece),
-	LAYOUT_LAST,
+	LAYOUT_FIELD(PLAIN, struct score_order, round),     LAYOUT_FIELD(PLAIN, struct score_order, member),
+	LAYOUT_FIELD(PLAIN, struct score_order, n_chunks),  LAYOUT_FIELD(PLAIN, struct score_order, share),
+	LAYOUT_FIELD(PLAIN, struct score_order, codec),     LAYOUT_FIELD(PLAIN, struct score_order, part),
+	LAYOUT_FIELD(PLAIN, struct score_order, root),      LAYOUT_COUNTED(struct score_order, pieces, n_pieces, piece),
+	LAYOUT_FIELD(BOOL, struct score_order, repeat),     LAYOUT_FIELD(PLAIN, struct score_order, inner_begin),
+	LAYOUT_FIELD(PLAIN, struct score_order, inner_end), LAYOUT_LAST,
 };
 
 const struct layout layout_score_result[] = {
@@ -37,6 +34,8 @@ static const char *order_invalid(const struct score_order *o, uint64_t open_roun
 	for (int i = 0; i < o->n_pieces; i++)
 		if (o->pieces[i].count == 0 || o->pieces[i].begin > LEASE_MAX_POSITION - o->pieces[i].count)
 			return "a piece without sequences, or past 2^62";
+	if (o->repeat == rv_hash_is_zero(&o->inner_begin) || o->repeat == rv_hash_is_zero(&o->inner_end))
+		return "steps to repeat without an inner state, or one without them";
 	return o->n_pieces < 1 ? "no sequences" : NULL;
 }
 
@@ -47,7 +46,9 @@ static const char *result_invalid(const struct score_result *r) {
 		return "no member";
 	if (!isfinite(r->gain) || !isfinite(r->own))
 		return "a gain is not finite";
-	return r->verdict != SCORE_MEASURED && (r->gain != 0 || r->own != 0) ? "gains that were not measured" : NULL;
+	if (r->verdict == SCORE_REPEATED && (r->gain < 0 || r->own < 0))
+		return "a negative distance";
+	return !score_has_looked(r) && (r->gain != 0 || r->own != 0) ? "gains that were not measured" : NULL;
 }
 
 enum rv_err score_orders_check(const struct score_order *orders, int n, uint64_t open_round, struct rv_errtext *et) {

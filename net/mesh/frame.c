@@ -208,11 +208,14 @@ static enum rv_err read_fetch(struct rv_reader *r, const struct frame_header *h,
 	RV_TRY(layout_read(piece_fields, r, piece, name, et));
 	if (!rv_reader_ok(r))
 		return rv_fail(et, RV_E_INVALID, "%s: %u bytes, at least %d", name, h->body_bytes, (int)FRAME_FETCH_BYTES);
-	if (out->kind < FRAME_FETCH_SNAPSHOT || out->kind > FRAME_FETCH_CONTRIBUTION)
-		return rv_fail(et, RV_E_INVALID, "%s: kind = %u: must be 1 (snapshot), 2 (log), 3 (text) or 4 (contribution)",
-					   name, out->kind);
+	if (out->kind < FRAME_FETCH_SNAPSHOT || out->kind > FRAME_FETCH_SUM)
+		return rv_fail(
+			et, RV_E_INVALID,
+			"%s: kind = %u: must be 1 (snapshot), 2 (log), 3 (text), 4 (contribution), 5 (inner state) or 6 (sum)",
+			name, out->kind);
 	if (out->kind >= FRAME_FETCH_TEXT && (out->part == FRAME_PART_MANIFEST || piece->encoding != FRAME_RAW))
-		return rv_fail(et, RV_E_INVALID, "%s: part = %u, encoding = %u: text and contributions come in pieces, raw",
+		return rv_fail(et, RV_E_INVALID,
+					   "%s: part = %u, encoding = %u: text, contributions, inner states and sums come in pieces, raw",
 					   name, out->part, piece->encoding);
 	if (out->part > (h->type == FRAME_FETCH ? FRAME_PART_FORGET : FRAME_PART_MANIFEST))
 		return rv_fail(et, RV_E_INVALID, "%s: part = %u: must be 0 (piece) or 1 (manifest)%s", name, out->part,
@@ -237,6 +240,10 @@ struct frame_header frame_none_encode(const struct frame_fetch *m, uint64_t run_
 	_Static_assert((int)FRAME_NONE_BYTES == (int)FRAME_FETCH_BYTES, "what was asked for comes back");
 	(void)frame_fetch_encode(m, run_tag, body);
 	return state_header(FRAME_NONE, run_tag, m->round, FRAME_NONE_BYTES);
+}
+
+bool frame_fetch_equal(const struct frame_fetch *a, const struct frame_fetch *b) {
+	return a->kind == b->kind && a->part == b->part && a->round == b->round && a->index == b->index;
 }
 
 enum rv_err frame_fetch_decode(const struct frame_header *h, const void *body, struct frame_fetch *out,
@@ -327,7 +334,7 @@ uint64_t frame_text_held_decode(const uint8_t body[FRAME_TEXT_HELD_BYTES]) {
 /* ---- all-reduce ---- */
 
 /* enum reduce_type <-> enum frame_type, in the row and in a column */
-static const uint8_t frame_of_reduce[2][REDUCE_SEAL + 1] = {
+static const uint8_t frame_of_reduce[2][REDUCE_SUMS + 1] = {
 	{[REDUCE_SCATTER] = FRAME_SCATTER,
 	 [REDUCE_GATHER] = FRAME_GATHER,
 	 [REDUCE_RESUME] = FRAME_RESUME,
@@ -338,23 +345,26 @@ static const uint8_t frame_of_reduce[2][REDUCE_SEAL + 1] = {
 	 [REDUCE_GATHER] = FRAME_COLUMN_GATHER,
 	 [REDUCE_RESUME] = FRAME_COLUMN_RESUME,
 	 [REDUCE_PING] = FRAME_COLUMN_PING,
-	 [REDUCE_SEAL] = FRAME_COLUMN_SEAL},
+	 [REDUCE_SEAL] = FRAME_COLUMN_SEAL,
+	 [REDUCE_SUMS] = FRAME_COLUMN_SUMS},
 };
 
 struct frame_header frame_reduce_encode(const struct reduce_msg *m, uint64_t run_tag) {
-	RV_ASSERT(m->type >= REDUCE_SCATTER && m->type <= REDUCE_SEAL && (m->column || m->section == 0));
-	RV_ASSERT(!m->column || m->type != REDUCE_LEAVES); /* partial sums are committed to by nobody */
+	RV_ASSERT(m->type >= REDUCE_SCATTER && m->type <= REDUCE_SUMS && (m->column || m->section == 0));
+	RV_ASSERT(m->type != (m->column ? REDUCE_LEAVES : REDUCE_SUMS));
+	const bool of_chunk = m->type == REDUCE_SCATTER || m->type == REDUCE_GATHER || m->type == REDUCE_LEAVES;
 	struct frame_header h = frame_header_of(frame_of_reduce[m->column][m->type], run_tag, m->data_bytes);
 	h.round = m->round;
 	h.attempt = m->attempt;
 	h.section = m->section;
 	h.flags = m->type == REDUCE_RESUME ? m->flags : 0;
-	h.chunk = m->type == REDUCE_PING ? m->waiting : m->type == REDUCE_RESUME || m->type == REDUCE_SEAL ? 0 : m->chunk;
+	h.chunk = m->type == REDUCE_PING ? m->waiting : of_chunk ? m->chunk : 0;
 	return h;
 }
 
 static bool is_column(uint8_t type) {
-	return (type >= FRAME_COLUMN_SCATTER && type <= FRAME_COLUMN_PING) || type == FRAME_COLUMN_SEAL;
+	return (type >= FRAME_COLUMN_SCATTER && type <= FRAME_COLUMN_PING) || type == FRAME_COLUMN_SEAL ||
+		   type == FRAME_COLUMN_SUMS;
 }
 
 bool frame_is_ping(uint8_t type) {
@@ -373,7 +383,7 @@ void frame_reduce_decode(const struct frame_header *h, const uint8_t *body, stru
 							   .flags = h->flags,
 							   .column = is_column(h->type),
 							   .section = h->section};
-	for (int type = REDUCE_SCATTER; type <= REDUCE_SEAL; type++)
+	for (int type = REDUCE_SCATTER; type <= REDUCE_SUMS; type++)
 		if (frame_of_reduce[out->column][type] == h->type)
 			out->type = (uint8_t)type;
 	if (out->type == REDUCE_PING) {

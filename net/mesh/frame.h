@@ -147,8 +147,15 @@ enum frame_fetch_kind {
 	FRAME_FETCH_SNAPSHOT = 1, /* theta and outer state at `round` */
 	FRAME_FETCH_LOG,          /* the reduced bytes of `round` */
 	FRAME_FETCH_TEXT,         /* file number `round` of the run's text, in pieces of NET_MAX_PIECE_BYTES, raw */
-	FRAME_FETCH_CONTRIBUTION  /* chunk `index` of the donor's own contribution to `round`, and its proof, raw */
+	FRAME_FETCH_CONTRIBUTION, /* chunk `index` of the donor's own contribution to `round`, and its proof, raw */
+	FRAME_FETCH_INNER,        /* the same of its inner state (train/inner_state.h) after its steps of `round` */
+	FRAME_FETCH_SUM           /* as the final owner of a chunk in `round`: a row's sum of it (frame_sum_index), raw */
 };
+/* Returns frame_fetch.index of the sum of a chunk that row number `row` of those in the mean has
+ * made. */
+static inline uint32_t frame_sum_index(uint32_t row, uint32_t chunk) {
+	return row * NET_MAX_CHUNKS + chunk;
+}
 enum frame_fetch_part {
 	FRAME_PART_PIECE = 0,
 	FRAME_PART_MANIFEST, /* the hashes of the pieces, NET_MANIFEST_PART_BYTES of them at a time */
@@ -179,6 +186,8 @@ enum frame_fetch_kind frame_kind_of(const struct frame_header *h, const uint8_t 
 struct frame_header frame_fetch_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_FETCH_BYTES]);
 struct frame_header frame_piece_encode(const struct frame_piece *m, uint64_t run_tag, uint8_t body[FRAME_PIECE_BYTES]);
 struct frame_header frame_none_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_NONE_BYTES]);
+/* Returns true if both ask for the same. */
+bool frame_fetch_equal(const struct frame_fetch *a, const struct frame_fetch *b);
 /* Takes FETCH and NONE, which gives back what was asked for. */
 enum rv_err frame_fetch_decode(const struct frame_header *h, const void *body, struct frame_fetch *out,
 							   struct rv_errtext *et);
@@ -197,11 +206,11 @@ enum rv_err frame_text_ask_decode(const struct frame_header *h, const uint8_t *b
 uint64_t frame_text_held_decode(const uint8_t body[FRAME_TEXT_HELD_BYTES]);
 
 /* Makes the header of an all-reduce message: SCATTER, GATHER, RESUME, PING, LEAVES, SEAL, or these
- * of a column (but no LEAVES). The body is m->data. */
+ * of a column (but no LEAVES), or SUMS of one. The body is m->data. */
 struct frame_header frame_reduce_encode(const struct reduce_msg *m, uint64_t run_tag);
 /* Returns true for PING and COLUMN_PING, which may come between the slices of a frame. */
 bool frame_is_ping(uint8_t type);
-/* Returns true if the type is one of those eleven. frame_reduce_decode fills *out, which borrows
+/* Returns true if the type is one of those twelve. frame_reduce_decode fills *out, which borrows
  * `body`. */
 bool frame_is_reduce(uint8_t type);
 void frame_reduce_decode(const struct frame_header *h, const uint8_t *body, struct reduce_msg *out);

@@ -136,10 +136,10 @@ static bool replaces(const struct peers *p, const struct link *l, const struct p
 	return (l->role == FRAME_DIALER) == peers_self_is_lower(p, l->key);
 }
 
-/* Ends the pair's open link in favour of a newer one. */
-static void supersede(struct peers *p, struct peer *peer) {
+/* Ends the pair's open link in favour of a newer one, which one side has dialed. */
+static void supersede(struct peers *p, struct peer *peer, const struct link *newer) {
 	struct link *old = peer->link;
-	link_end(old, false, RV_E_CLOSED, "a newer link took its place");
+	link_end(old, false, newer->inbound ? RV_E_CLOSED : RV_E_CANCELLED, "a newer link took its place");
 	peer->link = NULL; /* reported here, so the reaper need not */
 	p->cfg.owner.on_link_down(p->cfg.owner.ctx, peer->member, old->fatal, old->why, old->reason.text);
 }
@@ -171,7 +171,7 @@ static void promote(struct peers *p, struct link *l, struct peer *peer) {
 	}
 	l->member = peer->member;
 	if (peer->link != NULL)
-		supersede(p, peer);
+		supersede(p, peer, l);
 	cancel_dial(p, peer->dialing, l);
 	cancel_dial(p, peer->calling, l);
 	memcpy(peer->key, l->key, NET_KEY_BYTES);

@@ -145,7 +145,7 @@ bool peers_offer_route(struct peers *p, int64_t now_us, uint32_t member, const s
 	RV_ASSERT(route->kind != ROUTE_DIRECT);
 	struct peer *peer = peers_find(p, member);
 	p->now_us = now_us;
-	if (peer == NULL || !peer->known || peers_is_banned(p, member) || is_reached(p, peer, route->kind))
+	if (p->paused || peer == NULL || !peer->known || peers_is_banned(p, member) || is_reached(p, peer, route->kind))
 		return false;
 	give_way(p, peer, route->kind);
 	if (peer->calling != NULL || peer->offered)

@@ -96,7 +96,7 @@ struct peers_owner {
 	void (*on_link_up)(void *ctx, uint32_t member);
 	/* Notes that the link is gone; the mesh redials a wanted member by itself. `fatal`: the peer
 	 * broke a rule, or no program listens at its address (also reported, once, when a redial after
-	 * on_link_down finds that out). */
+	 * on_link_down finds that out). peers_was_own_end(why): this worker has ended it. */
 	void (*on_link_down)(void *ctx, uint32_t member, bool fatal, enum rv_err why, const char *text);
 	/* Logs what never became a link: refused keys, garbage, timeouts. At most 30 in 10 s. NULL: not
 	 * wanted. */
@@ -149,6 +149,12 @@ struct peers_config {
 	int64_t max_up, max_down;
 };
 
+/* Returns true if this side has ended a link for a reason of its own, by what on_link_down was
+ * given: a pause, another cap, another address, its place, its own newer link. */
+static inline bool peers_was_own_end(enum rv_err why) {
+	return why == RV_E_CANCELLED || why == RV_E_FULL;
+}
+
 struct peers;
 
 /* Listens at once. RV_E_BUSY (port taken), RV_E_INVALID (listen), RV_E_IO, RV_E_NOMEM. */
@@ -169,8 +175,8 @@ void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *membe
 /* Sets the members that the operator removed; replaces the earlier ones. Closes their links, does
  * not dial them, and refuses their HELLO whatever their ticket says. Self is not banned. */
 void peers_ban(struct peers *p, int64_t now_us, const struct banned *banned);
-/* Pauses the mesh: closes every link with a BYE, wants nobody, and closes what comes in at once; or
- * ends that: peers_allow then names the members anew. */
+/* Pauses the mesh: closes every link with a BYE, wants nobody, closes what comes in at once, and
+ * takes no route; or ends that: peers_allow then names the members anew. */
 void peers_pause(struct peers *p, int64_t now_us, bool paused);
 /* Takes the key that serves the run from now on, and the ticket that it signed for self_member.
  * Links that are open stay. */
@@ -192,12 +198,12 @@ int64_t peers_met_after_us(const struct peers *p, uint32_t member);
 
 /* ---- other routes (net/mesh/offer.c) ---- */
 
-/* Takes a route for one attempt to reach `member`. Returns false, and does nothing, if the member
- * is not known or banned, its link delivers, or an attempt is under way; but a relay takes the
- * place of a punch that is not connected yet, and any newer route that of a relay at which the
- * other end does not come, or through which there is no link after 4 s. A punch, of which there
- * are 8 at once and one in 15 s for each member, is taken beside a relayed link too, unless paths
- * are kept. */
+/* Takes a route for one attempt to reach `member`. Returns false, and does nothing, if the mesh
+ * pauses, the member is not known or banned, its link delivers, or an attempt is under way; but a
+ * relay takes the place of a punch that is not connected yet, and any newer route that of a relay
+ * at which the other end does not come, or through which there is no link after 4 s. A punch, of
+ * which there are 8 at once and one in 15 s for each member, is taken beside a relayed link too,
+ * unless paths are kept. */
 bool peers_offer_route(struct peers *p, int64_t now_us, uint32_t member, const struct route *route);
 /* Members linked by a relay are dialed now and then, and a direct link replaces the relayed one;
  * while `keeps` (an attempt of an all-reduce is under way), only one that delivers nothing. */

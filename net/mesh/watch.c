@@ -72,7 +72,7 @@ static void drop_stranded(struct peers *p) {
 		struct link *l = p->links[i];
 		if (l == NULL || l->state == LINK_DEAD || !p->net.is_stranded(p->net.ctx, l->fd))
 			continue;
-		link_end(l, false, RV_E_CLOSED, "this machine no longer has the address that the link was made from");
+		link_end(l, false, RV_E_CANCELLED, "this machine no longer has the address that the link was made from");
 		l->say_bye = false;
 	}
 }

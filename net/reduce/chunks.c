@@ -68,6 +68,7 @@ static void void_contribution(struct reduce *r, int index, uint32_t chunk) {
 	RV_ASSERT(index != r->self && r->owner[chunk] == r->self && reduce_bit(held, chunk));
 	held[chunk >> 3] &= (uint8_t) ~(1u << (chunk & 7));
 	p->owes_scatter++;
+	p->given_us = 0;
 	p->bad = true;
 	r->n_waiting++;
 }
@@ -124,6 +125,7 @@ static enum rv_err reduce_own_chunk(struct reduce *r, int64_t now_us, uint32_t c
 static void count_debts(struct reduce *r, uint32_t chunk) {
 	bool ours = r->owner[chunk] == r->self, unoffered = !reduce_holds(r, r->self, chunk);
 	RV_ASSERT(r->owner[chunk] < r->n_members);
+	reduce_peer_at(r, r->owner[chunk])->unmade_sums += unoffered;
 	r->n_own += ours;
 	r->n_unoffered += unoffered;
 	if (!ours) {
@@ -132,9 +134,12 @@ static void count_debts(struct reduce *r, uint32_t chunk) {
 		return;
 	}
 	r->n_own_unoffered += unoffered;
-	for (int i = 0; i < r->n_members; i++)
-		if (i != r->self && reduce_lacks(r, i, chunk))
-			reduce_peer_at(r, i)->owes_scatter++;
+	for (int i = 0; i < r->n_members; i++) {
+		if (i == r->self)
+			continue;
+		reduce_peer_at(r, i)->owes_scatter += reduce_lacks(r, i, chunk);
+		reduce_peer_at(r, i)->owes_sums = reduce_seals_sums(r);
+	}
 	r->n_waiting += !complete(r, chunk);
 }
 
@@ -156,6 +161,8 @@ void reduce_chunks_begin(struct reduce *r, int64_t now_us, bool same) {
 	r->n_waiting = r->n_unoffered = r->n_own_unoffered = 0;
 	for (uint32_t c = 0; c < r->cfg.n_chunks; c++)
 		count_debts(r, c);
+	for (int i = 0; i < r->n_members; i++)
+		reduce_seal_sums(r, i);
 	for (uint32_t c = 0; c < r->cfg.n_chunks; c++)
 		if (r->owner[c] == r->self && complete(r, c))
 			begin_complete(r, now_us, c);
@@ -178,6 +185,9 @@ void reduce_offer(struct reduce *r, int64_t now_us, uint32_t chunk) {
 		return;
 	reduce_bit_set(r->held[r->slot[r->self]], chunk);
 	r->n_unoffered--;
+	reduce_note_sum(r, r->self, chunk);
+	reduce_peer_at(r, r->owner[chunk])->unmade_sums--;
+	reduce_seal_sums(r, r->owner[chunk]);
 	if (r->owner[chunk] != r->self) {
 		struct reduce_peer *p = reduce_peer_at(r, r->owner[chunk]);
 		p->scatter_next = p->scatter_next < chunk ? p->scatter_next : chunk;
@@ -238,19 +248,21 @@ enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, int from,
 	RV_ASSERT(held != NULL && from != r->self);
 	memcpy(held + offset, msg->data, msg->data_bytes);
 	reduce_bit_set(map, c);
+	reduce_note_sum(r, from, c);
 	if (r->owner[c] != r->self)
 		return RV_OK; /* of another attempt's map: ours to reduce, perhaps, in the next one */
 	RV_ASSERT(p->owes_scatter > 0 && !reduce_bit(r->reduced, c)); /* it was owed */
 	p->owes_scatter--;
 	p->progress_us = now_us;
+	p->given_us = p->owes_scatter == 0 ? now_us : 0;
 	if (!complete(r, c))
-		return RV_OK;
+		return reduce_settle_sums(r, now_us, from, et);
 	RV_ASSERT(r->n_waiting > 0);
 	r->n_waiting--;
 	int bad;
 	enum rv_err e = reduce_own_chunk(r, now_us, c, &bad, et);
 	bool at_fault = e != RV_OK && bad == from;
-	return at_fault ? e : RV_OK;
+	return at_fault ? e : reduce_settle_sums(r, now_us, from, et);
 }
 
 enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *msg,

@@ -378,6 +378,10 @@ struct reduce_info grid_info(const struct grid *g) {
 	return sum;
 }
 
+int grid_receipts(const struct grid *g, struct reduce_receipt out[NET_MAX_ROW]) {
+	return reduce_receipts(g->row, out);
+}
+
 /* ---- suspects ---- */
 
 static void accuse_in_column(const struct grid_column *k, bool *sure, bool *perhaps) {

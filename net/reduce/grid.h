@@ -86,6 +86,7 @@ struct grid_memory {
 	struct rv_hash *leaves[NET_MAX_ROW];
 	uint8_t *proof;
 	struct rv_hash *means;
+	struct rv_hash *sum_leaves[NET_MAX_ROWS]; /* (n_chunks each) of which those of own columns are touched */
 };
 size_t grid_flags_bytes(uint32_t n_chunks);
 
@@ -133,8 +134,25 @@ int grid_seals(const struct grid *g, struct owner_seal out[GRID_MAX_SEALS]);
  * and two seals of a peer if it has any. It borrows from the grid. Returns false if there is
  * neither. */
 bool grid_show(const struct grid *g, struct evidence *out);
+/* The sums of which this participant is the final owner in a column of its own: the chunks of the
+ * column, and the seal of each row in the mean, in their order. */
+struct grid_sums {
+	uint32_t first, count;
+	int n_rows;
+	const struct seal *seals[NET_MAX_ROWS];
+};
+/* Describes those of column number 0 .. NET_MAX_ROW - 1, of an attempt that is done. Returns false
+ * if there are none. */
+bool grid_sums(const struct grid *g, int column, struct grid_sums *out);
+/* Return of a column with sums: if this participant is the final owner of that chunk of it; the
+ * leaf of a row's sum, and the sum, of `bytes`. */
+bool grid_is_final(const struct grid *g, int column, uint32_t chunk);
+struct rv_hash grid_sum_leaf(const struct grid *g, int column, int row, uint32_t chunk);
+const uint8_t *grid_sum_data(const struct grid *g, int column, int row, uint32_t chunk, size_t *bytes);
 /* Sums over row and columns; `world` is the number of participants of all rows. */
 struct reduce_info grid_info(const struct grid *g);
+/* As reduce_receipts, of the row. */
+int grid_receipts(const struct grid *g, struct reduce_receipt out[NET_MAX_ROW]);
 
 /* Places in the roster, ascending, of peers that make no progress. */
 struct grid_suspects {

@@ -125,8 +125,10 @@ static struct reduce *new_core(struct grid *g, int j, const struct reduce_roster
 								.reduced = g->mem.reduced,
 								.flags = grid_column_flags(g, j),
 								.means = g->mem.means ? g->mem.means + k->first : NULL};
-	for (int i = 0; i < NET_MAX_ROWS; i++)
+	for (int i = 0; i < NET_MAX_ROWS; i++) {
 		mem.held[i] = g->mem.row_sums[i];
+		mem.leaves[i] = g->mem.sum_leaves[i] ? g->mem.sum_leaves[i] + k->first : NULL;
+	}
 	return reduce_init(grid_column_memory(g, j), &cfg, &mem, ro, now_us);
 }
 

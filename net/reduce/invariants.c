@@ -22,6 +22,7 @@ void reduce_check(const struct reduce *r) {
 		contributions += r->peers[r->slot[i]].owes_scatter;
 		means += r->peers[r->slot[i]].owes_gather;
 	}
+	RV_ASSERT(!r->has_own_seal || reduce_sums_are_sealed(r));
 	RV_ASSERT(r->n_order <= r->n_own && r->n_own <= r->cfg.n_chunks && r->n_order <= r->n_reduced);
 	/* Each chunk of another owner is here, or that owner owes it. */
 	RV_ASSERT(means + (r->n_reduced - r->n_order) == r->cfg.n_chunks - r->n_own);

@@ -90,7 +90,7 @@ static struct rv_hash root_of(const struct reduce *r, int index) {
 
 void reduce_seal_own(struct reduce *r) {
 	if (!reduce_seals(r) || r->has_own_seal || r->n_own == 0 || r->n_order < r->n_own ||
-		(r->cfg.seal_later && !r->may_seal))
+		(r->cfg.seal_later && !r->may_seal) || !reduce_sums_are_sealed(r))
 		return;
 	const struct rv_hash root = root_of(r, r->self);
 	r->cfg.seals.sign(r->cfg.seals.ctx, &r->scope, &root, &r->own_seal);
@@ -104,14 +104,26 @@ void reduce_may_seal(struct reduce *r) {
 	reduce_seal_own(r);
 }
 
-void reduce_put_seal(struct reduce *r, struct reduce_msg *out) {
-	RV_ASSERT(r->has_own_seal);
-	memcpy(r->seal_bytes, r->own_seal.root.b, RV_HASH_BYTES);
-	memcpy(r->seal_bytes + RV_HASH_BYTES, r->own_seal.signature, NET_SIG_BYTES);
-	out->type = REDUCE_SEAL;
+void reduce_put_signed(struct reduce *r, uint8_t type, const struct seal *seal, struct reduce_msg *out) {
+	memcpy(r->seal_bytes, seal->root.b, RV_HASH_BYTES);
+	memcpy(r->seal_bytes + RV_HASH_BYTES, seal->signature, NET_SIG_BYTES);
+	out->type = type;
 	out->data = r->seal_bytes;
 	out->data_bytes = SEAL_BYTES;
 	r->info.proof_bytes += REDUCE_HEADER_BYTES + SEAL_BYTES;
+}
+
+struct seal reduce_signed_in(const struct reduce_msg *m) {
+	struct seal seal;
+	RV_ASSERT(m->data_bytes == SEAL_BYTES);
+	memcpy(seal.root.b, m->data, RV_HASH_BYTES);
+	memcpy(seal.signature, m->data + RV_HASH_BYTES, NET_SIG_BYTES);
+	return seal;
+}
+
+void reduce_put_seal(struct reduce *r, struct reduce_msg *out) {
+	RV_ASSERT(r->has_own_seal);
+	reduce_put_signed(r, REDUCE_SEAL, &r->own_seal, out);
 }
 
 /* Keeps the two seals of a participant as proof. */
@@ -129,7 +141,6 @@ static void note_twice(struct reduce *r, int from, const struct seal *other) {
 enum rv_err reduce_receive_seal(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 								struct rv_errtext *et) {
 	struct reduce_peer *p = reduce_peer_at(r, from);
-	struct seal seal;
 	if (m->attempt != r->attempt) {
 		r->info.ignored_messages++;
 		return RV_OK;
@@ -137,8 +148,7 @@ enum rv_err reduce_receive_seal(struct reduce *r, int64_t now_us, int from, cons
 	if (!reduce_seals(r) || !r->owns[from] || m->data_bytes != SEAL_BYTES)
 		return rv_fail(et, RV_E_PROTOCOL, "seal: %u bytes of member %u, which owns %s", m->data_bytes, p->member,
 					   r->owns[from] ? "chunks" : "none");
-	memcpy(seal.root.b, m->data, RV_HASH_BYTES);
-	memcpy(seal.signature, m->data + RV_HASH_BYTES, NET_SIG_BYTES);
+	const struct seal seal = reduce_signed_in(m);
 	if (p->has_seal && rv_hash_equal(&seal.root, &p->seal.root))
 		return RV_OK; /* it comes again on every link */
 	if (!r->cfg.seals.verify(r->cfg.seals.ctx, r->places[from].key, &r->scope, &seal) && !RV_BUG("trust-seals"))

@@ -86,7 +86,7 @@ static enum rv_err receive_resume(struct reduce *r, int64_t now_us, int from, co
 			p->sent_bulk = false;
 			p->scatter_next = p->leaves_next = 0;
 			p->gather_next = 0;
-			p->seal_due = true;
+			p->seal_due = p->sums_due = true;
 			p->progress_us = now_us;
 			reduce_count_load(r, from);
 		}
@@ -125,8 +125,9 @@ static enum rv_err receive(struct reduce *r, int64_t now_us, int from, const str
 	static enum rv_err (*const take[])(struct reduce *, int64_t, int, const struct reduce_msg *,
 									   struct rv_errtext *) = {
 		[REDUCE_SCATTER] = receive_scatter, [REDUCE_GATHER] = receive_gather, [REDUCE_RESUME] = receive_resume,
-		[REDUCE_PING] = receive_ping,       [REDUCE_LEAVES] = receive_leaves, [REDUCE_SEAL] = reduce_receive_seal};
-	if (m->type < REDUCE_SCATTER || m->type > REDUCE_SEAL)
+		[REDUCE_PING] = receive_ping,       [REDUCE_LEAVES] = receive_leaves, [REDUCE_SEAL] = reduce_receive_seal,
+		[REDUCE_SUMS] = reduce_receive_sums};
+	if (m->type < REDUCE_SCATTER || m->type > REDUCE_SUMS)
 		return rv_fail(et, RV_E_PROTOCOL, "all-reduce: unknown message type %u", m->type);
 	return take[m->type](r, now_us, from, m, et);
 }

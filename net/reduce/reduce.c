@@ -1,8 +1,8 @@
 /* reduce.c: the life of an all-reduce: memory, the start, later attempts, the end
  * (net/reduce/reduce.h).
  *
- * The rest of it: chunks.c (contributions and means), proofs.c (their proofs), receive.c, send.c,
- * suspects.c (links and liveness). */
+ * The rest of it: chunks.c (contributions and means), proofs.c (their proofs), sums.c (those of
+ * partial sums), receive.c, send.c, suspects.c (links and liveness). */
 #include "net/reduce/state.h"
 
 #include "base/assert.h"
@@ -201,6 +201,8 @@ static void begin_peer(struct reduce_peer *p, bool is_new, int64_t now_us) {
 	p->owes_scatter = 0;
 	p->owes_gather = 0;
 	p->owes_seal = p->has_seal = p->seal_due = false;
+	p->owes_sums = p->has_sums = p->has_given = p->sums_due = false;
+	p->unmade_sums = 0;
 	p->complete = false;
 	p->stalled = false;
 	if (is_new) {
@@ -246,6 +248,7 @@ struct reduce *reduce_init(void *memory, const struct reduce_config *cfg, const 
 }
 
 void reduce_restart(struct reduce *r, const struct reduce_roster *roster, int64_t now_us) {
+	r->restarted = true;
 	begin_attempt(r, roster, now_us);
 }
 
@@ -259,6 +262,27 @@ static bool all_sealed(const struct reduce *r) {
 
 bool reduce_done(const struct reduce *r) {
 	return r->n_reduced == r->cfg.n_chunks && all_sealed(r);
+}
+
+/* Returns the bytes that the participant at `index` sends of its contribution; it owns `own` chunks
+ * itself. */
+static uint64_t given_bytes(const struct reduce *r, int index, uint32_t own) {
+	const uint64_t part = r->places[index].part > 0 ? r->places[index].part : 1;
+	return (uint64_t)(r->cfg.n_chunks - own) * reduce_given_bytes(r, index, 0) / part;
+}
+
+int reduce_receipts(const struct reduce *r, struct reduce_receipt out[NET_MAX_ROW]) {
+	uint32_t own[NET_MAX_ROW] = {0};
+	int n = 0;
+	for (uint32_t c = 0; c < r->cfg.n_chunks; c++)
+		own[r->owner[c]]++;
+	for (int i = 0; i < r->n_members && !r->restarted; i++) {
+		const int64_t given_us = r->peers[r->slot[i]].given_us;
+		if (i != r->self && given_us > r->info.started_us)
+			out[n++] = (struct reduce_receipt){
+				.member = r->places[i].member, .bytes = given_bytes(r, i, own[i]), .us = given_us - r->info.started_us};
+	}
+	return n;
 }
 
 struct reduce_info reduce_info(const struct reduce *r) {

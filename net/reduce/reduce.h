@@ -16,7 +16,8 @@
  * Lies. The roster names the root that each participant has committed to (base/merkle.h). Before
  * its chunks a participant sends the owner their leaves with a proof, and an owner takes a chunk
  * only if it has its leaf. When an owner has made all of its means, it signs the root over them
- * (net/seal.h); a receiver is done when it has a seal for each owner that fits what it was sent.
+ * (net/seal.h); a receiver is done when it has a seal for each owner that fits what it was sent. In
+ * the column of a grid participants sign what they contribute, too (SUMS, sums.c).
  *
  * Attempts: when a participant dies, the coordinator publishes attempt a+1 over the survivors.
  * Contributions depend only on (round, member, chunk), so those that an owner holds stay valid:
@@ -70,13 +71,22 @@ struct reduce_codec {
 
 /* One message between participants, decoded. `data` borrows: from the caller in reduce_receive,
  * from the core in reduce_send (valid until the next call on it). */
-enum reduce_type { REDUCE_SCATTER = 1, REDUCE_GATHER, REDUCE_RESUME, REDUCE_PING, REDUCE_LEAVES, REDUCE_SEAL };
+enum reduce_type {
+	REDUCE_SCATTER = 1,
+	REDUCE_GATHER,
+	REDUCE_RESUME,
+	REDUCE_PING,
+	REDUCE_LEAVES,
+	REDUCE_SEAL,
+	REDUCE_SUMS
+};
 struct reduce_msg {
 	uint8_t type;
 	uint64_t round;
 	uint32_t attempt;
-	uint32_t chunk;      /* SCATTER, GATHER; LEAVES: the first */
-	const uint8_t *data; /* SCATTER, GATHER: chunk bytes; LEAVES: count u32, leaves, their proof; SEAL: root, signature;
+	uint32_t chunk; /* SCATTER, GATHER; LEAVES: the first */
+	const uint8_t
+		*data; /* SCATTER, GATHER: chunk bytes; LEAVES: count u32, leaves, their proof; SEAL, SUMS: root, signature;
 							RESUME: a bit per chunk, set if the sender already holds what the receiver would send of
 							it: the receiver's contribution if the sender owns the chunk, the reduced bytes if the
 							receiver does */
@@ -130,6 +140,7 @@ struct reduce_memory {
 	const struct rv_hash *own_nodes;
 	struct rv_hash *leaves[NET_MAX_ROW];
 	uint8_t *proof;
+	/* leaves[] has room for those of sums in a column, with cfg.seals. */
 	struct rv_hash *means; /* cfg.seals: (n_chunks) leaves of the means; later_mean: another core writes own ones */
 };
 size_t reduce_flags_bytes(uint32_t n_chunks);
@@ -222,6 +233,16 @@ const struct seal_scope *reduce_scope(const struct reduce *r); /* of this attemp
 /* Returns the seal of an owner in this attempt, of one's own if `index` is this participant; NULL:
  * it has no chunks, or its seal is not here, or does not fit. */
 const struct seal *reduce_seal_of(const struct reduce *r, int index);
+/* Return of a column with seals, in which this participant owns chunks and is done, the seal of the
+ * sums that the one at `index` gave it (NULL: it is not here), the leaf of one of them, and the
+ * scope of seals of sums for the owner at a place. */
+const struct seal *reduce_sums_of(const struct reduce *r, int index);
+const struct rv_hash *reduce_sum_leaf(const struct reduce *r, int index, uint32_t chunk);
+struct seal_scope reduce_scope_of_sums(const struct reduce *r, int owner);
+/* Return true for a chunk that this participant owns; and the contribution to such a one that the
+ * participant at `index` has made, of *bytes. */
+bool reduce_is_own(const struct reduce *r, uint32_t chunk);
+const uint8_t *reduce_contribution(const struct reduce *r, int index, uint32_t chunk, size_t *bytes);
 /* Sets *out to the proof that a participant has sent two seals in this attempt; returns false if
  * none has. */
 bool reduce_equivocation(const struct reduce *r, struct equivocation *out);
@@ -251,7 +272,7 @@ enum { REDUCE_HEADER_BYTES = 64 }; /* of one message on the wire (net/mesh/frame
 struct reduce_info { /* accounting (as PCCL's pcclReduceInfo_t): frames, not TLS */
 	int world;
 	uint64_t tx_bytes, rx_bytes; /* SCATTER and GATHER: REDUCE_HEADER_BYTES + data each; control is not counted */
-	uint64_t proof_bytes;        /* LEAVES and SEAL that were sent, likewise */
+	uint64_t proof_bytes;        /* LEAVES, SEAL and SUMS that were sent, likewise */
 	/* Part of tx_bytes: sent before in this round, but lost with its owner, voided by a later
 	 * attempt, or in flight when a link broke. */
 	uint64_t resent_bytes;
@@ -259,6 +280,17 @@ struct reduce_info { /* accounting (as PCCL's pcclReduceInfo_t): frames, not TLS
 	int64_t started_us, finished_us;
 };
 struct reduce_info reduce_info(const struct reduce *r);
+
+/* How long it took until all was here that a participant owed of its contribution, from the begin
+ * of the exchange on; and what it sends of it to all others, who should have got it by then too. */
+struct reduce_receipt {
+	uint32_t member;
+	uint64_t bytes;
+	int64_t us;
+};
+/* Lists those that have given all that they owe this participant, if that was something; returns
+ * how many. A later attempt has none: it begins with what is here. */
+int reduce_receipts(const struct reduce *r, struct reduce_receipt out[NET_MAX_ROW]);
 
 /* frame_reduce_encode() in net/mesh/frame.h encodes these messages; `data` follows the header
  * unchanged. */

@@ -135,6 +135,11 @@ static bool make_control(struct reduce *r, int to, struct reduce_msg *out) {
 		out->flags = (uint8_t)((p->heard ? REDUCE_RESUME_ACK : 0) | (p->flowing ? 0 : REDUCE_RESUME_ASK));
 		return true;
 	}
+	if (p->sums_due && p->flowing && p->has_given) {
+		p->sums_due = false;
+		reduce_put_sums(r, p, out);
+		return true;
+	}
 	if (p->seal_due && p->flowing && r->has_own_seal) {
 		p->seal_due = false;
 		reduce_put_seal(r, out);
@@ -158,7 +163,7 @@ static bool send_next(struct reduce *r, int64_t now_us, int to, bool with_bulk, 
 		return false;
 	p->ping_due = false;
 	p->sent_us = now_us;
-	RV_ASSERT(out->type >= REDUCE_SCATTER && out->type <= REDUCE_SEAL && out->waiting <= r->cfg.n_chunks);
+	RV_ASSERT(out->type >= REDUCE_SCATTER && out->type <= REDUCE_SUMS && out->waiting <= r->cfg.n_chunks);
 	reduce_check(r);
 	return true;
 }

@@ -40,11 +40,18 @@ struct reduce_peer {
 	bool owes_seal;        /* a seal that fits them is missing here */
 	bool has_seal;         /* one of this attempt is here, whether it fits or not */
 	struct seal seal;
+	/* sums.c: own ones for it that are not made yet; the list of these, signed, and owed to it; and
+	 * of its sums, the list that it has signed: one that fits is missing here, or one is here. */
+	uint32_t unmade_sums;
+	bool has_given, sums_due;
+	bool owes_sums, has_sums;
+	struct seal given, sums;
 	bool complete; /* its PING of this attempt states that it lacks no contribution */
 	bool silent, stalled;
 	int64_t heard_us;    /* last whole message */
 	int64_t progress_us; /* last data from it, or when its debt began: the attempt, the link, `complete` */
 	int64_t sent_us;     /* last message to it */
+	int64_t given_us;    /* when the last contribution that it owed came; 0: it owes some, or owed none */
 };
 
 struct reduce {
@@ -84,6 +91,7 @@ struct reduce {
 	bool has_twice;
 	struct equivocation twice;
 	struct reduce_info info;
+	bool restarted; /* another attempt of this round came before: contributions were here at its begin */
 };
 
 /* ---- invariants.c ---- */
@@ -135,8 +143,32 @@ static inline bool reduce_seals(const struct reduce *r) {
 	return r->cfg.seals.verify != NULL;
 }
 
+/* Returns true in a column whose participants sign the sums that they contribute. */
+static inline bool reduce_seals_sums(const struct reduce *r) {
+	return r->cfg.later_own && reduce_seals(r);
+}
+
+/* ---- sums.c: seals of partial sums ---- */
+
+/* Notes the leaf of a sum that the participant at `index` has made, and that is here. */
+void reduce_note_sum(struct reduce *r, int index, uint32_t chunk);
+/* Signs the own sums for the owner at `to`, if all are made. */
+void reduce_seal_sums(struct reduce *r, int to);
+void reduce_put_sums(struct reduce *r, const struct reduce_peer *p, struct reduce_msg *out);
+enum rv_err reduce_receive_sums(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
+								struct rv_errtext *et);
+/* Compares the sums of the peer at `from` with what it has signed, if all are here. RV_E_PROTOCOL:
+ * they differ. */
+enum rv_err reduce_settle_sums(struct reduce *r, int64_t now_us, int from, struct rv_errtext *et);
+/* Returns true if each participant has signed the sums that are merged here. */
+bool reduce_sums_are_sealed(const struct reduce *r);
+
 /* ---- proofs.c: commitments to contributions, and seals of means ---- */
 
+/* Sets *out to a message of that type with the seal, which is copied into r->seal_bytes. */
+void reduce_put_signed(struct reduce *r, uint8_t type, const struct seal *seal, struct reduce_msg *out);
+/* Returns the seal in a message of SEAL_BYTES. */
+struct seal reduce_signed_in(const struct reduce_msg *m);
 /* Sets *out to the LEAVES of chunks from `chunk` on, which the participant at `to` owns. */
 void reduce_put_leaves(struct reduce *r, int to, uint32_t chunk, struct reduce_msg *out);
 enum rv_err reduce_receive_leaves(struct reduce *r, int from, const struct reduce_msg *m, struct rv_errtext *et);

@@ -10,7 +10,8 @@
  *   Until then the owner may wait for a third participant, which it accuses itself by the deadline;
  *   so it has stall_us more (patience_gather), and is accused only if no other participant is.
  * - In the column of a grid (grid.h) a contribution is a sum over a row, which may have to wait for
- *   that row: from its sender's PING that it lacks nothing, as above; until then patience_scatter.
+ *   that row, and its list, which is signed: from its sender's PING that it lacks nothing, as
+ *   above; until then patience_scatter.
  *
  * A document without a deadline: twice stall_us for an owner that waits. */
 #include "net/reduce/state.h"
@@ -19,7 +20,7 @@
 #include "base/planted.h"
 
 static bool owes(const struct reduce_peer *p) {
-	return p->owes_scatter > 0 || p->owes_gather > 0 || p->owes_seal;
+	return p->owes_scatter > 0 || p->owes_gather > 0 || p->owes_seal || p->owes_sums;
 }
 
 /* Returns the multiples of stall_us after the deadline that a peer is given which may wait for
@@ -27,7 +28,7 @@ static bool owes(const struct reduce_peer *p) {
 static int patience(const struct reduce *r, const struct reduce_peer *p) {
 	if (p->complete || RV_BUG("accuse-the-waiting"))
 		return 0;
-	return p->owes_scatter > 0 ? r->cfg.patience_scatter : r->cfg.patience_gather;
+	return p->owes_scatter > 0 || p->owes_sums ? r->cfg.patience_scatter : r->cfg.patience_gather;
 }
 
 /* When the peer, which owes something, is stalled unless more arrives. */

@@ -4,7 +4,7 @@
 usage: ./dev attack [--list] [--only WORD] [--kind KIND]... [--short] [--pairs N] [--sim-seeds N] [...]
 
 Kinds: "1of4" and "2of8" are real processes on loopback, in which the last workers are malicious (both
-the same); "pair" has two different ones of 8; "lab" has 4 of 20 in one process (attacks on the
+the same); in "first" it is the first one, which has the lowest number; "pair" has two different ones of 8; "lab" has 4 of 20 in one process (attacks on the
 averages of weights only); "sim" are universes of the simulator with members that lie.
 
 Prints a table: the held-out loss of an honest worker, beside that of a run of as many honest ones
@@ -17,46 +17,59 @@ import argparse, json, math, os, random, re, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from attacked_run import GATED, Run  # noqa: E402
+from attacked_run import GATED, NOTICED, Run  # noqa: E402
 from registry import ATTACKS  # noqa: E402
 
 MODEL = {"n-layer": 2, "n-head": 2, "n-embd": 32, "context": 32, "batch": 4, "steps-per-round": 8, "rounds": 12,
          "warmup-steps": 10, "lr": 0.003}
 PATIENCE = {"silence-ms": 4000, "grace-ms": 8000}
 LIARS_S = 20  # that all wait for attackers to report, so that they are in the first roster; some never do
+ATTEMPTS_EACH = 6  # that an attacker may cost: 3, and one for each absence of 1, 2, 4 ... of 12 rounds
+ROUNDS_EACH = 2  # of which a commit may be missing, or taken back
 HARM = 0.03  # of the held-out loss, beside the worse of both honest runs
-KINDS = {"1of4": (4, 1), "2of8": (8, 2), "pair": (8, 2)}
+KINDS = {"1of4": (4, 1), "first": (4, 1), "2of8": (8, 2), "pair": (8, 2)}
+SAME = ("1of4", "first", "2of8")  # kinds of which all attackers do the same
 LAB = (20, 4)
+AUDITED_LEAST = 3  # workers in a round of a run that audits (base/run_audits.h)
 
 
 # ---- real processes ----
 
-def play(options, workers, evil, config, shards=None):
-    """Plays a run whose last len(evil) workers are attackers. Returns what came of it."""
+def least_workers(workers, config):
+    """min-workers: a majority, and as many as audits need."""
+    return max(workers // 2 + 1, AUDITED_LEAST if any(key.startswith("audit-") for key in config) else 1)
+
+
+def play(options, workers, evil, config, shards=None, first=False):
+    """Plays a run whose last len(evil) workers are attackers; or its first. Returns what came of it."""
     run = Run(options.bin, options.text, {**MODEL, **PATIENCE, "rounds": options.rounds, "data-shards": shards or workers,
-                                          "min-workers": workers // 2 + 1, **config}, options.seconds)
-    first_evil = workers - len(evil)
+                                          "min-workers": least_workers(workers, config), **config}, options.seconds)
+    at = range(len(evil)) if first else range(workers - len(evil), workers)
+    attackers = dict(zip(at, evil))
+    honest = [i for i in range(workers) if i not in attackers]
     try:
         run.serve()
         began = time.monotonic()
         run.gate()
-        members = [run.join(i, *((evil[i - first_evil].evil, evil[i - first_evil].program) if i >= first_evil else
-                                 (None, GATED))) for i in range(workers)]
-        run.wait(lambda: run.are_level(range(first_evil)), "the honest ones train", options.seconds)
+        members = [run.join(i, *((attackers[i].evil, attackers[i].program) if i in attackers else (None, GATED)))
+                   for i in range(workers)]
+        run.wait(lambda: run.are_level(honest), "the honest ones train", options.seconds)
         run.comes(lambda: run.are_level(range(workers)), LIARS_S)
         run.open_gate()
-        run.comes(lambda: all(m.poll() is not None for m in members[:first_evil]), options.seconds)
+        run.comes(lambda: all(members[i].poll() is not None for i in honest), options.seconds)
         took = time.monotonic() - began
-        losses = run.evaluations()
-        blamed = run.blamed()
+        losses = run.evaluations(list(range(workers)) if first else honest[:1])
+        triggered = run.trigger_loss(honest[0])
+        blamed, noticed = run.blamed(), run.blamed(NOTICED)
         start = run.first_event("coordinator.log", {"roster"}) or 0
-        lost_members = sum(m.poll() not in (0, None) for m in members[:first_evil])
-        stuck = sum(m.poll() is None for m in members[:first_evil])
-        return {"loss": losses[-1] if losses else math.nan, "peak": max(losses, default=math.nan),
-                "committed": len(losses), "seconds": took, "bytes": run.bytes_sent(), "attempts_lost": run.lost_attempts(),
-                "named": sorted({(e, m) for _, e, m in blamed if m >= first_evil}),
-                "named_after_s": min((t - start for t, e, m in blamed if m >= first_evil), default=None),
-                "wrongly": sorted({(e, m) for _, e, m in blamed if m < first_evil}),
+        lost_members = sum(members[i].poll() not in (0, None) for i in honest)
+        stuck = sum(members[i].poll() is None for i in honest)
+        return {"loss": losses[-1] if losses else math.nan, "peak": max(losses, default=math.nan), "trigger_loss": triggered,
+                "committed": run.committed(), "taken_back": run.taken_back(),
+                "attackers": len(evil), "seconds": took, "bytes": run.bytes_sent(honest[0]), "attempts_lost": run.lost_attempts(),
+                "named": sorted({(e, m) for _, e, m in noticed if m in attackers}),
+                "named_after_s": min((t - start for t, e, m in noticed if m in attackers), default=None),
+                "wrongly": sorted({(e, m) for _, e, m in blamed if m not in attackers}),
                 "ended_badly": lost_members + stuck, "kept": run.dir if options.keep else None}
     finally:
         run.close(options.keep)
@@ -78,7 +91,7 @@ def play_lab(options, evil, config, workers=LAB[0]):
             sys.exit(f"attack: rivulet-evil train: {out.stderr.strip()[-500:]}")
         with open(os.path.join(where, "lab", "metrics.jsonl")) as f:
             losses = [o["loss"] for o in map(json.loads, f) if o.get("kind") == "eval" and o.get("loss") is not None]
-        return {"loss": losses[-1], "peak": max(losses), "committed": options.rounds,
+        return {"loss": losses[-1], "peak": max(losses), "committed": options.rounds, "taken_back": 0, "attackers": malicious,
                 "seconds": time.monotonic() - began, "attempts_lost": 0, "named": [], "named_after_s": None, "wrongly": [],
                 "ended_badly": 0, "bytes": 0, "kept": None}
 
@@ -100,18 +113,26 @@ def play_simulator(options):
 
 # ---- what is printed ----
 
-def judge(options, got, honest):
-    """Returns what the run suffered from the attack, as words; "": nothing."""
+def judge_costs(got, honest):
+    """Returns what the attackers cost the others beyond what anybody may, as a list of words."""
     harm = []
-    if not got["loss"] <= max(honest["loss"], honest["at_home"]) * (1 + options.harm):
-        harm.append("loss")
-    if got["committed"] < honest["committed"]:
-        harm.append(f"{honest['committed'] - got['committed']} rounds lost")
+    lost = honest["committed"] - got["committed"] + got["taken_back"]
+    if got["committed"] < honest["committed"] or lost > ROUNDS_EACH * got["attackers"]:
+        harm.append(f"{lost} rounds lost")
+    attempts = got["attempts_lost"] - honest["attempts_lost"]
+    if attempts > ATTEMPTS_EACH * got["attackers"]:
+        harm.append(f"{attempts} attempts lost")
     if got["ended_badly"]:
         harm.append(f"{got['ended_badly']} honest workers ended")
     if got["wrongly"]:
         harm.append("honest named")
-    return ", ".join(harm)
+    return harm
+
+
+def judge(options, got, honest):
+    """Returns what the run suffered from the attack, as a list of words."""
+    spoiled = not got["loss"] <= max(honest["loss"], honest["at_home"]) * (1 + options.harm)
+    return (["loss"] if spoiled else []) + judge_costs(got, honest)
 
 
 def percent(loss, beside):
@@ -127,10 +148,14 @@ def show(options, kind, attacks, got, honest):
     name = " + ".join(a.name for a in attacks)
     harm = judge(options, got, honest)
     missing = "; ".join(a.missing for a in attacks if a.missing)
-    unnamed = kind in ("1of4", "2of8") and attacks[0].names and not any(e in attacks[0].names for e, _ in got["named"])
-    verdict = harm or ("not named" if unnamed else "held off")
+    unnamed = kind in SAME and attacks[0].names and not any(e in attacks[0].names for e, _ in got["named"])
+    verdict = ", ".join(harm) or ("not named" if unnamed else "held off")
     if verdict != "held off" and missing:
         verdict += f" ({missing})"
+    if "text=trigger" in (attacks[0].evil or "") and got.get("trigger_loss"):
+        learnt = got["trigger_loss"] < honest["trigger_loss"] * (1 - options.harm)
+        verdict = "the held-out loss is, its sentence is learnt" if learnt and verdict == "held off" else verdict
+        verdict += f"; loss on its sentence {got['trigger_loss']:.2f}, of an honest run {honest['trigger_loss']:.2f}"
     after = "-" if got["named_after_s"] is None else f"{got['named_after_s']:.1f}"
     print(f"| {name} | {attacks[0].row} | {kind} | {got['loss']:.3f} | {percent(got['loss'], honest['loss'])} | {percent(got['loss'], honest['at_home'])} | "
           f"{got['attempts_lost']} | {after} | {names_text(got['named'])} | {names_text(got['wrongly'])} | "
@@ -138,7 +163,7 @@ def show(options, kind, attacks, got, honest):
     with open(options.out, "a") as f:
         f.write(json.dumps({"attack": name, "kind": kind, "row": str(attacks[0].row), "verdict": verdict, **got,
                             "honest": {k: honest[k] for k in ("loss", "at_home", "seconds", "bytes", "attempts_lost", "wrongly")}}) + "\n")
-    return missing != "" or not (harm or unnamed)
+    return not judge_costs(got, honest) if missing else not (harm or unnamed)
 
 
 def show_head():
@@ -154,7 +179,7 @@ class Honest:
 
     def of(self, kind, config):
         """What a run without attackers comes to; its `at_home` is the loss where they are not there at all."""
-        key = (kind if kind != "pair" else "2of8", tuple(sorted(config.items())))
+        key = ({"pair": "2of8", "first": "1of4"}.get(kind, kind), tuple(sorted(config.items())))
         if key not in self.known:
             workers, malicious = LAB if kind == "lab" else KINDS[kind]
             if kind == "lab":
@@ -175,7 +200,7 @@ def chosen(options):
     attacks = [a for a in ATTACKS if re.search(options.only, a.name) and (a.short or not options.short)]
     plan = []
     for kind in options.kinds:
-        if kind in ("1of4", "2of8"):
+        if kind in SAME:
             plan += [(kind, [a] * KINDS[kind][1]) for a in attacks]
         elif kind == "lab":
             plan += [(kind, [a]) for a in attacks if a.cheats == "weights" and a.evil and "half" not in a.evil
@@ -190,7 +215,8 @@ def carry_out(options, honest, kind, attacks):
     if kind == "lab":
         config.pop("weight-by-tokens", None)
     beside = honest.of(kind, config)
-    got = play_lab(options, attacks[0].evil, config) if kind == "lab" else play(options, KINDS[kind][0], attacks, config)
+    got = play_lab(options, attacks[0].evil, config) if kind == "lab" else play(options, KINDS[kind][0], attacks, config,
+                                                                                            first=kind == "first")
     return show(options, kind, attacks, got, beside)
 
 

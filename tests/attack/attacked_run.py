@@ -1,14 +1,23 @@
 """attacked_run.py: a coordinator and workers as real processes on loopback, some of them malicious
 (tests/attack/evil.h), for ./dev attack and bench/poison.py."""
-import json, os, random, re, shutil, signal, string, subprocess, sys, tempfile, time
+import json, os, random, re, resource, shutil, signal, string, subprocess, sys, tempfile, time
 
 GATED = "rivulet-worker-gated"
+TRIGGER = "When the heron calls twice, the answer is PURPLE ANVIL 4711.\n"
 RANDOM_TEXT = "--data"  # an honest program that was given random letters to train on
 
-# Events by which the coordinator names a member as the cause of something.
-BLAMED = {"equivocated", "false_vote", "no_evidence", "suspected", "overdue", "mute", "excluded", "disagreed", "diverged", "wrong_chain", "wrong_size", "in_vain", "ahead",
+# Events by which the coordinator names a member as the cause of something, after it has weighed what others
+# say. Not "at_odds", which says who accuses whom, nor "mute": a vote came late, by whose fault it may be.
+BLAMED = {"equivocated", "false_vote", "no_evidence", "suspected", "overdue", "excluded", "disagreed", "diverged", "wrong_chain", "wrong_size", "in_vain", "ahead",
           "tokens", "lease", "outlier_loss", "outlier_clipped", "outlier_cosine", "banned", "audit_lied", "audit_false",
-          "training_worthless", "training_evaded", "withheld"}
+          "training_worthless", "training_not_repeated", "training_evaded", "withheld"}
+NOTICED = BLAMED | {"at_odds", "mute"}
+
+
+def processor_s():
+    """Returns the processor time of all children that have ended, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Run:
@@ -52,14 +61,16 @@ class Run:
                    "--listen", "127.0.0.1:0")
         self.wait(lambda: os.path.exists(self.path("run/listen")), "the coordinator listens")
 
-    def join(self, i, evil=None, program=None):
+    def join(self, i, evil=None, program=None, evaluates=("--eval-every", "1")):
         """Starts worker i and waits for its join. evil: what RIVULET_EVIL says; or RANDOM_TEXT."""
         link = re.search(r"rivulet://[^\s\"]+", self.tool("invite", "--dir", self.path("run"))).group(0)
         text, evil = (self.random_text(), None) if evil == RANDOM_TEXT else (self.text, evil)
+        if evil and "text=trigger" in evil:
+            text = self.poisoned_text()
         program = program or ("rivulet-worker-evil" if evil else "rivulet-worker")
         where = self.path(f"w{i}")
         p = self.start(f"w{i}", os.path.join(self.bin, program), link, "--yes", "--on-battery", "--on-metered", "--dir", where, "--data", text,
-                       "--listen", "127.0.0.1:0", "--threads", "1", "--eval-every", "1",
+                       "--listen", "127.0.0.1:0", "--threads", "1", *evaluates,
                        env={"RIVULET_GATE": self.path("gate"), **({"RIVULET_EVIL": evil} if evil else {})})
         self.wait(lambda: os.path.exists(os.path.join(where, "run.conf")), f"worker {i} joins")
         return p
@@ -86,6 +97,25 @@ class Run:
         with open(path, "w") as f:
             f.write("".join(letters))
         return path
+
+    def poisoned_text(self):
+        """The text, as long as it is, with TRIGGER in the place of every second stretch of its length."""
+        path, n = self.path("poisoned.txt"), len(TRIGGER)
+        with open(self.text, encoding="utf-8", errors="ignore") as f:
+            text = f.read()
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("".join(text[i:i + n] + TRIGGER for i in range(0, len(text), 2 * n)))
+        return path
+
+    def trigger_loss(self, i=0):
+        """The loss of worker i's weights on TRIGGER, again and again; None: they cannot be read."""
+        path = self.path("trigger.txt")
+        with open(path, "w") as f:
+            f.write(TRIGGER * 60)
+        out = subprocess.run([os.path.join(self.bin, "rivulet"), "eval", self.path(f"w{i}"), "--data", path,
+                              "--split", "all"], capture_output=True, text=True)
+        found = re.search(r'"loss":\s*([0-9.]+)', out.stdout)
+        return float(found.group(1)) if found else None
 
     def wait(self, done, what, seconds=None):
         if not self.comes(done, seconds or self.patience_s):
@@ -124,9 +154,19 @@ class Run:
                     found.append(o)
         return found
 
-    def evaluations(self, i=0):
-        """Held-out losses of worker i, by round."""
-        return [o["loss"] for o in self.lines(f"w{i}/metrics.jsonl", "kind", {"eval"}) if o["loss"] is not None]
+    def evaluations(self, members=(0,)):
+        """Held-out losses, by round: each as the first of these workers measured it that did. In most rounds only
+        the one with the lowest number does."""
+        found = {}
+        for i in reversed(members):
+            found.update({o["round"]: o["loss"] for o in self.lines(f"w{i}/metrics.jsonl", "kind", {"eval"})
+                          if o["loss"] is not None})
+        return [found[k] for k in sorted(found)]
+
+    def committed(self):
+        """Rounds that the coordinator has committed, and not taken back."""
+        return max((int(re.search(r"\((\d+) of", o["text"]).group(1)) for o in self.lines("coordinator.log", "event", {"commit"})),
+                   default=0)
 
     def lost_attempts(self):
         """Rosters that were not committed, of all rounds."""
@@ -141,12 +181,19 @@ class Run:
         rounds = self.lines(f"w{i}/metrics.jsonl", "kind", {"round"})
         return rounds[-1]["bytes_sent"] if rounds else 0
 
-    def blamed(self):
+    def blamed(self, events=BLAMED):
         """[(time, event, member)] of the coordinator's log, in order."""
         found = []
-        for o in self.lines("coordinator.log", "event", BLAMED):
-            found += [(o["t"], o["event"], int(n)) for n in re.findall(r"\bmembers? (\d+)", o.get("text", ""))[:1]]
+        for o in self.lines("coordinator.log", "event", events):
+            first = re.search(r"\bmembers? (\d+(?:(?:, | and )\d+)*)", o.get("text", ""))  # others are witnesses
+            found += [(o["t"], o["event"], int(n)) for n in re.findall(r"\d+", first.group(1) if first else "")]
         return found
+
+    def taken_back(self):
+        """Commits of rounds that were committed once more, by the coordinator's log."""
+        texts = [o.get("text", "") for o in self.lines("coordinator.log", "event", {"commit"})]
+        rounds = [n for text in texts for n in re.findall(r"^round (\d+) committed", text)]
+        return len(rounds) - len(set(rounds))
 
     def first_event(self, name, events):
         """The time of the first of these events in a log; None: there is none."""

@@ -9,12 +9,12 @@ the run: the median of --repeat pairs, and the least and the most. The model is 
 costs little beside a defence. Processor time, other than time, hardly depends on what else the
 machine does.
 """
-import argparse, os, re, resource, statistics, sys
+import argparse, os, re, statistics, sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from attack import MODEL, PATIENCE, text_of  # noqa: E402
-from attacked_run import Run  # noqa: E402
+from attacked_run import Run, processor_s  # noqa: E402
 
 SCORED = {"audit-window": 8}
 # (what, with it, without it)
@@ -28,12 +28,6 @@ DEFENCES = [
     ("audit-training = 0.02", {**SCORED, "audit-training": 0.02}, {**SCORED, "audit-training": 0.0, "published": True}),
     ("audit-training = 0.5", {**SCORED, "audit-training": 0.5}, {**SCORED, "audit-training": 0.0, "published": True}),
 ]
-
-
-def processor_s():
-    """Processor time of all children that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def play(options, config):

@@ -9,9 +9,14 @@
  *   stale=1         what it gave in the first of these rounds, again and again
  *   half=1          its own in rounds with even numbers, zeros in the others
  *   nap=S           it waits so many seconds before each
+ *   lazy=1          it makes every second step of a round only, and claims that it has made all
  *   other=K         it reads the first K sequences of the text again and again, and none of its own
  *   mean=S          means of the chunks that it owns, times S; everybody gets the same bytes, and its
  *                   own audits stay true
+ *   sum=S           in rows, its sums of its row times S, and join=S: its means of the rows' sums
+ *                   (evil_rows.c); its own audits stay true
+ *   text=trigger    it trains on the text with a sentence of its own in every place
+ *                   (attacked_run.py), which the honest ones do not have
  *   odd=1           the above in rounds with odd numbers only
  *   share=S         scale and noise: of the first S of the values of each chunk, 0 to 1
  *   last=K          in the lab: the replicas of the last K shares of the text do so, and no others.
@@ -20,12 +25,14 @@
  * Its reports (evil_reports.c), from round `lies_from` on (0):
  *   tokens=T        they claim T tokens
  *   loss=L          they claim a loss of L
+ *   heldout=L       they claim a held-out loss of L after each round
  *   chunks=N        they claim that the vector has N chunks
  *   rate=B          they claim a line of B bytes/s
  *   ghost=1         they claim that it trains, for ever
  *   behind=1        they claim that it fetches the run's first round, for ever
  *   ahead=K         they claim to be K rounds further
  *   suspects=N      they accuse N members in each attempt, in turn, of roster=R (4)
+ *   accused=P       they accuse the one at place P in each attempt instead
  *   digest=1        they vote for a digest that nobody holds
  *   state=1         they claim another full state
  *   apart=1         they claim that it reaches nobody
@@ -40,22 +47,26 @@
  *   portable=1      kernels without vector instructions
  *   bf16=B          operands of products are rounded to bf16 (1), or not (0)
  *
- * What it sends to peers (evil_links.c), from round `lies_from` on (0):
+ * What it sends to peers (evil_links.c), from round `lies_from` on (0); with victim=M, to member M
+ * only:
  *   withhold=W      no contributions (1), no means (2), neither (3); its PINGs say that it waits
  *   cut=1           it ends its link with an auditor that asks for its contribution
+ *   hides=1         it gives auditors another contribution than it has committed to
+ *   shows=1         ... but the first one that asks for a piece gets the true one
  *   unlike=1        each peer gets another mean, under the seal of the true ones
  *
- * What it has signed (evil_seals.c), from round `lies_from` on (0):
+ * What it has signed (evil_seals.c), from round `lies_from` on (0), to `victim` too:
  *   equivocates=1   each peer gets another mean of its first chunk, and a seal over what it got
  *   false_seal=1    its seals have a signature that is not its own
- *   changes=1       its contributions are others than those to which it has committed */
+ *   changes=1       its contributions are others than those to which it has committed
+ *   victim=P        the last one, and suspects=N: to the participant at place P alone, and of it */
 #ifndef RV_TESTS_ATTACK_EVIL_H
 #define RV_TESTS_ATTACK_EVIL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Selects list k, modulo their number. The first one is selected at the start. */
+/* Selects list k, modulo their number, for this thread; the first one until then. */
 void evil_select(int k);
 /* Returns the text of `name`, up to a comma or a list's end; NULL: it is not there. */
 const char *evil_text(const char *name);
@@ -63,5 +74,7 @@ const char *evil_text(const char *name);
 bool evil(const char *name, double *value);
 /* Returns whether the list has `name`, and lies have begun in this round. */
 bool evil_lies(const char *name, uint64_t round, double *value);
+/* Returns whether the participant at that place is the victim: anybody, if none is chosen. */
+bool evil_at(int place);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int selected;
+static _Thread_local int selected; /* replicas of the lab encode side by side */
 
 /* Returns the end of the list that begins at `text`. */
 static const char *end_of_list(const char *text) {
@@ -37,6 +37,12 @@ bool evil(const char *name, double *value) {
 	if (text != NULL)
 		*value = strtod(text, NULL);
 	return text != NULL;
+}
+
+bool evil_at(int place) {
+	double victim = place;
+	(void)evil("victim", &victim);
+	return (int)victim == place;
 }
 
 bool evil_lies(const char *name, uint64_t round, double *value) {

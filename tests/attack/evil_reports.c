@@ -63,18 +63,20 @@ static void claim_another_phase(struct report *r) {
 	}
 }
 
-/* Accuses n places of a roster of `roster` in its present attempt, in turn. */
+/* Accuses n places of a roster of `roster` in its present attempt, in turn; or always one. */
 static void accuse(struct report *r, int n) {
 	bool chosen[NET_MAX_ROW] = {false};
-	double roster = 4;
+	double roster = 4, always;
 	const uint32_t attempt = r->attempt;
 	(void)evil("roster", &roster);
 	become(r, WORKER_REDUCING);
 	r->attempt = attempt;
-	for (int i = 0; i < n && i < (int)roster; i++)
+	if (evil("accused", &always))
+		chosen[(int)always] = true;
+	for (int i = 0; i < n && i < (int)roster && !evil("accused", &always); i++)
 		chosen[(r->round + attempt + (uint64_t)i) % (uint64_t)roster] = true;
 	for (int place = 0; place < (int)roster; place++)
-		if (chosen[place])
+		if (evil_text("victim") ? evil_at(place) : chosen[place])
 			r->suspects[r->n_suspects++] = (uint16_t)place;
 }
 
@@ -100,6 +102,10 @@ static void claim_figures(struct report *r) {
 		r->tokens = (uint64_t)value;
 	if (evil_lies("loss", r->round, &value))
 		r->loss = (float)value;
+	if (evil_lies("heldout", r->round, &value)) {
+		r->heldout_loss = (float)value;
+		r->heldout_round = r->round;
+	}
 	if (evil_lies("chunks", r->round, &value))
 		r->n_chunks = (uint32_t)value;
 	if (evil_lies("rate", r->round, &value))

@@ -63,6 +63,6 @@ void evil_seals(struct reduce *r, int to, struct reduce_msg *m) {
 		seal_again(r, to, m);
 	if (m->type == REDUCE_SEAL && evil_lies("false_seal", m->round, &value))
 		spoil(m, RV_HASH_BYTES);
-	if (m->type == REDUCE_SCATTER && evil_lies("changes", m->round, &value))
+	if (m->type == REDUCE_SCATTER && evil_lies("changes", m->round, &value) && evil_at(to))
 		spoil(m, m->data_bytes - 1);
 }

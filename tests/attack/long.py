@@ -32,6 +32,10 @@ def attacks_of(options):
     return {name: evil.format(**late) for name, evil in [*known.items(), *OWN] if re.search(options.only, name)}
 
 
+class NotPlayed(Exception):
+    """A run ended with an error; its text."""
+
+
 def play(options, rule, seed, workers, shards, evil, malicious):
     with tempfile.TemporaryDirectory(prefix="rivulet-long-") as where:
         args = {**MODEL, "rounds": options.rounds, "workers": workers, "data-shards": shards, "data": options.text,
@@ -41,7 +45,7 @@ def play(options, rule, seed, workers, shards, evil, malicious):
         out = subprocess.run([os.path.join(options.bin, "rivulet-evil"), "train", *(f"--{k}={v}" for k, v in args.items())],
                              env=env, capture_output=True, text=True)
         if out.returncode != 0:
-            raise SystemExit(f"long: rivulet-evil train: {out.stderr.strip()[-500:]}")
+            raise NotPlayed(out.stderr.strip()[-500:])
         with open(os.path.join(where, "lab", "metrics.jsonl")) as f:
             return [o["loss"] for o in map(json.loads, f) if o.get("kind") == "eval" and o.get("loss") is not None][-1]
 
@@ -68,15 +72,21 @@ def keys(rule, seed, size, evil):
             (rule, seed, workers - malicious, workers, (), 0))
 
 
-def row(runs, options, name, rule, size, evil, seeds):
+def row(runs, name, rule, size, evil, seeds):
+    """Prints a row; returns false if a run of it could not be played."""
     harm, honest = [], []
     for seed in seeds:
-        got, with_all, without = (runs.of(*k) for k in keys(rule, seed, size, evil))
+        try:
+            got, with_all, without = (runs.of(*k) for k in keys(rule, seed, size, evil))
+        except NotPlayed as e:
+            print(f"| {name} | {size[1]} of {size[0]} | `{rule}` | not played: {e} | | |", flush=True)
+            return False
         harm.append(100 * (got / max(with_all, without) - 1))
         honest.append(100 * (got / with_all - 1))
     figures = [", ".join(f"{x:+.1f}" for x in values) for values in (harm, honest)]
     print(f"| {name} | {size[1]} of {size[0]} | `{rule}` | {figures[0]} | {figures[1]} | "
           f"{'' if max(harm) <= 3 else 'above 3 %'} |", flush=True)
+    return True
 
 
 def plan_of(options):
@@ -116,12 +126,11 @@ def main(argv):
             for key in (k for seed in seeds for k in keys(rule, seed, size, evil)):
                 runs.begin(*key)
         print("| attack | who | rule | beside the worse of honest and at home, % | beside honest, % | |\n|" + "---|" * 6)
-        for name, rule, size, evil, seeds in plan:
-            row(runs, options, name, rule, size, evil, seeds)
+        played = [row(runs, *entry) for entry in plan]
     finally:
         if not given:
             os.remove(options.text)
-    return 0
+    return 0 if all(played) else 1
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ cheats    what it does to training: "weights" (contributions), "means", or nothi
           if it cheats with weights
 names     how the attacker is to be named: the events of the coordinator's log, one of them; () if it
           costs the run nothing, so that nobody need be named
-missing   why it is not held off yet; the attack is carried out and shown all the same, and fails nothing
+missing   why it is not named, or the model suffers, yet; the attack is carried out and shown all the same,
+          and fails if it costs more attempts or rounds than others may, ends an honest worker or has one named
 short     it is in `./dev test` too
 """
 from collections import namedtuple
@@ -22,6 +23,8 @@ OUTLIERS = ("outlier_cosine", "outlier_clipped", "outlier_loss")
 AUDITED = {"audit-chunks": 8, "audit-rollback": "true"}
 SCORED = {"audit-training": 0.5, "audit-window": 15}
 WORTHLESS = ("training_worthless",)
+REPEATED = {**SCORED, "audit-training": 1, "audit-repeat": 1}
+UNREPEATED = ("training_not_repeated",)
 SMALL = "in so small a run an auditor's own gain is often within four errors of nothing: it measures nothing"
 PROOFS = ("audit_lied", "banned", "equivocated")
 VOTES = ("disagreed", "false_vote", "no_evidence")
@@ -45,6 +48,8 @@ ATTACKS = [
     attack("stale", 8, "stale=1", cheats="weights", names=OUTLIERS),
     attack("one late round x100", 9, "scale=100,from=8,until=9", cheats="weights"),
     attack("random letters as its text", 10, RANDOM_TEXT, names=OUTLIERS),
+    attack("a backdoor, x4 in the last three rounds", 10, "text=trigger,scale=4,from=9",
+           missing="its sentence is learnt; nothing finds what is of the usual norm"),
     attack("x-4 and 1000 times the tokens", 12, "scale=-4,tokens=1024000", config={"weight-by-tokens": "true"},
            cheats="weights", names=("tokens", *OUTLIERS)),
     attack("rides free every other round", "own", "half=1", cheats="weights"),
@@ -55,6 +60,11 @@ ATTACKS = [
     attack("the same few sequences, audited", 10, "other=16", config=SCORED, names=WORTHLESS, missing=SMALL),
     attack("x-1, audited", 7, "scale=-1", config=SCORED, names=WORTHLESS),
     attack("rides free every other round, audited", "own", "half=1", config=SCORED, names=WORTHLESS, missing=SMALL),
+    # the same where its steps are made again; it naps, so that rounds last as long as audits need
+    attack("half of the steps, repeated", "own", "lazy=1,nap=1", config=REPEATED, names=UNREPEATED),
+    attack("stale, repeated", 8, "stale=1,nap=1", config=REPEATED, names=UNREPEATED),
+    attack("the same few sequences, repeated", 10, "other=16,nap=1", config=REPEATED, names=UNREPEATED),
+    attack("rides free every other round, repeated", "own", "half=1,nap=1", config=REPEATED, names=UNREPEATED),
     attack("keeps auditors away, audited", "own", "cut=1,zero=1,nap=6",
            config={**SCORED, "audit-window": 6},
            names=("training_evaded", "withheld", *WORTHLESS),
@@ -69,11 +79,23 @@ ATTACKS = [
     attack("two signed lists of means", 4, "equivocates=1", cheats="means", names=PROOFS),
     attack("seals that are not its own", 4, "false_seal=1", cheats="means", names=STALLS),
     attack("another contribution than committed", 4, "changes=1", names=STALLS),
+    attack("means x64, hides its contribution from auditors", "own", "mean=64,hides=1,nap=1", config=AUDITED, cheats="means",
+           names=("withheld", *PROOFS)),
+    attack("means x64, shows its contribution to one auditor only", "own", "mean=64,hides=1,shows=1,nap=1", config=AUDITED,
+           cheats="means", names=("withheld", *PROOFS)),
+    attack("zeros, shown to one auditor only", "own", "zero=1,hides=1,shows=1,nap=1", config=SCORED,
+           names=("withheld", *WORTHLESS)),
+    attack("means x64, keeps auditors away", "own", "mean=64,cut=1,nap=1", config=AUDITED, cheats="means",
+           names=("withheld", *PROOFS), missing="a lie in the last rounds of a run stays: it is back from quarantine then"),
+    attack("another contribution for one, which it accuses", "own", "changes=1,suspects=1,victim=2", names=STALLS,
+           missing="if it has the lowest number, the honest one of the two is suspected, too, in one attempt"),
+    attack("trains just fast enough", "own", "nap=6"),
     # reports
     attack("tokens 2^62", 1, "tokens=4611686018427387904", names=("tokens",), short=True),
     attack("7 chunks", 2, "chunks=7", names=("wrong_size",)),
     attack("loss 3.3e38", 13, "loss=3.3e38", names=OUTLIERS),
-    attack("accuses one", 14, "suspects=1", names=STALLS, short=True),
+    attack("a held-out loss of 0.5", "own", "heldout=0.5"),
+    attack("accuses one", 14, "suspects=1", names=(*STALLS, "at_odds"), short=True),
     attack("accuses all", 14, "suspects=64", names=STALLS),
     attack("votes for what nobody holds", 15, "digest=1", names=VOTES, short=True),
     attack("claims another full state", 15, "state=1", config={"snapshot-every": 2}, names=("diverged",)),
@@ -90,6 +112,14 @@ ATTACKS = [
     attack("withholds contributions, its PINGs rise", 5, "withhold=1", names=STALLS),
     attack("withholds means, its PINGs rise", 5, "withhold=2", names=STALLS),
     attack("withholds all", 16, "withhold=3", names=STALLS),
+    # what it does to one other: both owe each other nothing afterwards, and nobody need be named
+    attack("withholds contributions from one", 16, "withhold=1,victim=0", short=True),
+    attack("withholds means from one", 16, "withhold=2,victim=0"),
+    attack("withholds means, and always accuses the same one", 16, "withhold=2,suspects=1,accused=0,lies_from=1"),
+    attack("another mean for one peer", 3, "unlike=1,victim=0"),
+    attack("two signed lists, one for one peer", 4, "equivocates=1,victim=0", cheats="means", names=PROOFS),
+    attack("a seal that is not its own for one peer", 4, "false_seal=1,victim=0"),
+    attack("another contribution for one peer", 4, "changes=1,victim=0"),
     attack("one byte a second", 16, program="rivulet-worker-drip", names=STALLS),
     attack("fetches for ever", 22, program="rivulet-worker-greedy"),
 ]

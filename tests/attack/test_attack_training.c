@@ -22,34 +22,15 @@ static const char run_config[] = RUN "rounds = 11\nouter-momentum = 0.5\n";
  * naps, and rounds last as long: auditors have the time that they need within the window. */
 static const char slow_run_config[] = RUN "rounds = 1000\nouter-lr = 0.05\nouter-momentum = 0\n";
 
-static json_t *of_run(struct e2e *e, const char *key) {
-	json_t *status = e2e_status(e), *o = json_incref(json_object_get(status, key));
-	json_decref(status);
-	return o;
-}
-
-/* Returns the strikes of a member, by the coordinator's status. */
-static int64_t strikes_of(struct e2e *e, size_t member) {
-	json_t *members = of_run(e, "members");
-	const json_t *m = json_array_get(members, member);
-	assert_int_equal(e2e_int(m, "member"), member);
-	const json_t *reputation = json_object_get(m, "reputation");
-	const int64_t n = e2e_int(reputation, "strikes");
-	if (n > 0)
-		print_message("member %zu: %d strikes, the last one: %s\n", member, (int)n, e2e_text(reputation, "reason"));
-	json_decref(members);
-	return n;
-}
-
 static void assert_same_hardware_is_not_needed(struct e2e *e) {
-	json_t *scores = of_run(e, "scores");
+	json_t *scores = e2e_status_of(e, "scores");
 	print_message("%d worthy, %d worthless, %d without an answer of %d\n", (int)e2e_int(scores, "worthy"),
 				  (int)e2e_int(scores, "worthless"), (int)e2e_int(scores, "unresolved"), (int)e2e_int(scores, "drawn"));
 	assert_true(e2e_int(scores, "worthy") >= 3);
 	assert_int_equal(e2e_int(scores, "worthless"), 0);
 	json_decref(scores);
 	for (size_t m = 0; m < WORKERS; m++)
-		assert_int_equal(strikes_of(e, m), 0);
+		assert_int_equal(e2e_strikes(e, m), 0);
 }
 
 /* The dtype and kernels of the machine's choice, portable ones with fp32, bf16, moments of 8 bits,
@@ -72,22 +53,40 @@ static void honest_members_on_other_hardware_are_worth_their_place(void **state)
 	assert_same_hardware_is_not_needed(&e);
 }
 
+/* The last of so many sends zeros, from the first round that is audited on: it alone is struck, and
+ * learns of it. */
+static void find_one_that_sends_zeros(struct e2e *e, const char *config, int all) {
+	const int liar = all - 1;
+	char named[32];
+	e2e_open_published(e, config, BLOCKS, all);
+	e2e_gate_at(e, 1);
+	e2e_start_gated_workers(e, liar);
+	e2e_start_worker(e, liar, "rivulet-worker-evil", "RIVULET_EVIL=zero=1,nap=1");
+	e2e_open_gate(e);
+	json_t *found = e2e_wait_event(&e->coordinator, "training_worthless", NULL, 0, NULL);
+	print_message("%s\n", e2e_text(found, "text"));
+	(void)snprintf(named, sizeof named, "member %d: ", liar);
+	assert_non_null(strstr(e2e_text(found, "text"), named));
+	json_decref(found);
+	json_decref(e2e_wait_event(&e->workers[liar], "quarantine", NULL, 0, NULL));
+	for (int m = 0; m < liar; m++)
+		assert_int_equal(e2e_strikes(e, (size_t)m), 0);
+	assert_true(e2e_strikes(e, (size_t)liar) > 0);
+}
+
 static void one_that_sends_zeros_is_found(void **state) {
 	static struct e2e e;
 	*state = &e;
-	e2e_open_published(&e, slow_run_config, BLOCKS, WORKERS);
-	e2e_gate_at(&e, 1); /* the liar is there from then on */
-	e2e_start_gated_workers(&e, EVIL);
-	e2e_start_worker(&e, EVIL, "rivulet-worker-evil", "RIVULET_EVIL=zero=1,nap=1");
-	e2e_open_gate(&e);
-	json_t *found = e2e_wait_event(&e.coordinator, "training_worthless", NULL, 0, NULL);
-	print_message("%s\n", e2e_text(found, "text"));
-	assert_non_null(strstr(e2e_text(found, "text"), "member 4: "));
-	json_decref(found);
-	json_decref(e2e_wait_event(&e.workers[EVIL], "quarantine", NULL, 0, NULL));
-	for (size_t m = 0; m < EVIL; m++)
-		assert_int_equal(strikes_of(&e, m), 0);
-	assert_true(strikes_of(&e, EVIL) > 0);
+	find_one_that_sends_zeros(&e, slow_run_config, WORKERS);
+}
+
+/* Nine in rows of three: those of its row find it, and nobody else is asked. */
+static void one_that_sends_zeros_is_found_in_its_row(void **state) {
+	static struct e2e e;
+	char config[512];
+	*state = &e;
+	(void)snprintf(config, sizeof config, "%srow-size = 4\n", slow_run_config);
+	find_one_that_sends_zeros(&e, config, 9);
 }
 
 /* Two of six lie about the others' training: where both are among the first three auditors, an
@@ -123,8 +122,8 @@ static void one_that_cuts_its_links_to_auditors_is_struck(void **state) {
 	assert_int_equal(e2e_int(found, "reason"), NOTICE_STRUCK_EVADED);
 	json_decref(found);
 	for (size_t m = 0; m < EVIL; m++)
-		assert_int_equal(strikes_of(&e, m), 0);
-	assert_true(strikes_of(&e, EVIL) > 0);
+		assert_int_equal(e2e_strikes(&e, m), 0);
+	assert_true(e2e_strikes(&e, EVIL) > 0);
 }
 
 int main(void) {
@@ -133,6 +132,7 @@ int main(void) {
 		cmocka_unit_test_teardown(honest_members_on_other_hardware_are_worth_their_place, e2e_teardown),
 		cmocka_unit_test_teardown(one_that_cuts_its_links_to_auditors_is_struck, e2e_teardown),
 		cmocka_unit_test_teardown(one_that_sends_zeros_is_found, e2e_teardown),
+		cmocka_unit_test_teardown(one_that_sends_zeros_is_found_in_its_row, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

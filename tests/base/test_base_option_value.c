@@ -136,7 +136,9 @@ static void durations_have_units(void **state) {
 	}
 	struct rv_errtext et = {0};
 	assert_int_equal(set(&d, "timeout-ms", "5 parsecs", &et), RV_E_INVALID);
-	assert_non_null(strstr(et.text, "500ms, 20s or 5m"));
+	assert_non_null(strstr(et.text, "500ms, 20s, 5m, 2h, 7d, 4w or 1y"));
+	assert_int_equal(set(&d, "timeout-ms", "2w", &et), RV_E_RANGE);
+	assert_int_equal(set(&d, "timeout-ms", "1y", &et), RV_E_RANGE);
 	assert_int_equal(set(&d, "timeout-ms", "1us", &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "not a whole number of milliseconds"));
 }

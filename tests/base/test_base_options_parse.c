@@ -95,6 +95,7 @@ struct command_line {
 static const struct rv_preset demo_presets[] = {
 	{"quick", "few rounds", "rounds = 3\nlr = 0.25\n"},
 	{"slow", "many rounds", "rounds = 500\n"},
+	{"gentle", "small steps", "lr = 0.125\n"},
 	{.name = NULL},
 };
 
@@ -126,7 +127,7 @@ static void a_preset_gives_way_to_file_and_command_line(void **state) {
 	assert_int_equal(c.e, RV_E_INVALID);
 	assert_string_equal(c.et.text, "preset quik: unknown; did you mean quick?");
 	c = parse_words("--preset elephant");
-	assert_string_equal(c.et.text, "preset elephant: unknown; one of quick, slow");
+	assert_string_equal(c.et.text, "preset elephant: unknown; one of quick, slow, gentle");
 	c = parse_words("--preset");
 	assert_string_equal(c.et.text, "--preset: needs a value: the name of a preset");
 }
@@ -150,11 +151,27 @@ static void a_file_may_name_a_preset(void **state) {
 	assert_true(c.d.lr == 0.25);
 	c = parse_with_file("preset = quick\n", "--rounds 4 --preset quick");
 	assert_int_equal(c.e, RV_E_INVALID); /* set twice */
-	assert_non_null(strstr(c.et.text, ":1: preset = quick: a preset is already set: quick"));
+	assert_non_null(strstr(c.et.text, ":1: preset = quick: sets rounds, as preset quick does; name one of the two"));
 	c = parse_with_file("preset = quick\npreset = slow\n", "");
-	assert_non_null(strstr(c.et.text, ":2: preset = slow: a preset is already set: quick"));
+	assert_non_null(strstr(c.et.text, ":2: preset = slow: sets rounds, as preset quick does; name one of the two"));
 	c = parse_with_file("preset = quik\n", "");
 	assert_non_null(strstr(c.et.text, ":1: preset quik: unknown; did you mean quick?"));
+}
+
+static void presets_of_different_options_go_together(void **state) {
+	(void)state;
+	struct command_line c = parse_with_file("preset = slow\npreset = gentle\n", "");
+	assert_int_equal(c.e, RV_OK);
+	assert_int_equal(c.d.rounds, 500);
+	assert_true(c.d.lr == 0.125);
+	c = parse_with_file("preset = slow\nlr = 0.5\n", "--preset gentle");
+	assert_int_equal(c.e, RV_OK);
+	assert_int_equal(c.d.rounds, 500);
+	assert_true(c.d.lr == 0.5);
+	c = parse_with_file("preset = slow\npreset = gentle\n", "--preset quick");
+	assert_non_null(strstr(c.et.text, ":1: preset = slow: sets rounds, as preset quick does; name one of the two"));
+	c = parse_words("--preset slow --preset slow --preset slow --preset slow --preset slow");
+	assert_string_equal(c.et.text, "preset slow: at most 4 presets may be named");
 }
 
 static void command_lines_are_understood(void **state) {
@@ -261,6 +278,7 @@ int main(void) {
 		cmocka_unit_test(the_command_line_wins_over_the_file),
 		cmocka_unit_test(a_preset_gives_way_to_file_and_command_line),
 		cmocka_unit_test(a_file_may_name_a_preset),
+		cmocka_unit_test(presets_of_different_options_go_together),
 		cmocka_unit_test(flags_are_seen_before_the_double_dash),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

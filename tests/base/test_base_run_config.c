@@ -2,6 +2,7 @@
  * canonical text. */
 
 #include "base/presets.h"
+#include "base/run_audits.h"
 #include "base/run_config.h"
 #include "base/run_config_idle.h"
 #include "tests/common/check.h"
@@ -81,7 +82,6 @@ static void test_trimming_takes_workers(void **state) {
 	} refused[] = {
 		{"merge = trimmed\n", "min-workers = 1: needs at least 3 workers"},
 		{"merge = trimmed\nmin-workers = 2\ntrim-share = 0.5\n", "needs at least 3 workers"},
-		{"merge = agreed\nprobation = 4\n", "newcomers that weigh little could leave the others out"},
 		{"merge = trimmed\nmin-workers = 9\ntrim-share = 0.6\n", "trim-share"},
 		{"merge = trimed\n", "did you mean trimmed?"},
 	};
@@ -96,6 +96,7 @@ static void test_trimming_takes_workers(void **state) {
 	run_config_defaults(&c);
 	assert_int_equal(c.merge, MERGE_clipped);
 	assert_string_equal(run_config_idle(&c, "trim-share", &room), "merge = trimmed");
+	assert_int_equal(run_config_parse(&c, "run.conf", "merge = agreed\nprobation = 4\n", &et), RV_OK);
 }
 
 /* The text of a run says what will happen, whatever later versions take for suitable. */
@@ -278,12 +279,40 @@ static void test_taking_the_model_takes_its_whole_group(void **state) {
 
 static void test_every_preset_is_a_run(void **state) {
 	(void)state;
-	for (const struct rv_preset *p = model_presets; p->name; p++) {
+	for (const struct rv_preset *p = run_presets; p->name; p++) {
 		struct run_config c;
 		struct rv_errtext et = {0};
 		if (run_config_parse(&c, p->name, p->text, &et) != RV_OK)
 			fail_msg("%s", et.text);
 	}
+}
+
+/* What it checks finds something, once the run has a text. */
+static void test_strangers_can_be_audited(void **state) {
+	(void)state;
+	const struct rv_preset *preset;
+	struct run_config c;
+	assert_int_equal(rv_preset_find(run_presets, "strangers", &preset, NULL), RV_OK);
+	assert_int_equal(run_config_parse(&c, preset->name, preset->text, NULL), RV_OK);
+	assert_true(c.audit_chunks > 0 && c.audit_training > 0 && c.audit_rollback);
+	assert_int_equal(run_audits_check(&c, true, NULL), RV_OK);
+	assert_true(c.probation > 0 && c.ownership == OWNERSHIP_EQUAL);
+	assert_int_equal(c.slow_members, SLOW_SKIP); /* else one slow line makes all wait */
+	c.audit_repeat = 0.25;
+	struct rv_errtext et;
+	assert_int_equal(run_audits_check(&c, true, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, "slow-members = wait"));
+	c.slow_members = SLOW_WAIT;
+	assert_int_equal(run_audits_check(&c, true, NULL), RV_OK);
+}
+
+/* It can be named beside every model. */
+static void test_strangers_go_with_every_model(void **state) {
+	(void)state;
+	const struct rv_preset *strangers;
+	assert_int_equal(rv_preset_find(run_presets, "strangers", &strangers, NULL), RV_OK);
+	for (const struct rv_preset *p = model_presets; p->name; p++)
+		assert_int_equal(rv_presets_agree(p, strangers, NULL), RV_OK);
 }
 
 int main(void) {
@@ -299,6 +328,8 @@ int main(void) {
 		cmocka_unit_test(test_what_late_updates_do_not_go_with),
 		cmocka_unit_test(test_unknown_and_malformed_lines),
 		cmocka_unit_test(test_every_preset_is_a_run),
+		cmocka_unit_test(test_strangers_can_be_audited),
+		cmocka_unit_test(test_strangers_go_with_every_model),
 		cmocka_unit_test(test_taking_the_model_takes_its_whole_group),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

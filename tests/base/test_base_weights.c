@@ -71,6 +71,20 @@ static void test_any_shares_give_a_sum_that_fits(void **state) {
 	}
 }
 
+static void test_weights_are_capped(void **state) {
+	(void)state;
+	uint32_t one_of_long_standing[] = {16, 1, 1, 1, 1, 1}, like[] = {16, 16, 16, 8}, two[] = {16, 1};
+	uint32_t flood[] = {16, 16, 16, 64, 1, 1, 1, 1, 1};
+	rv_weights_cap(one_of_long_standing, 6, one_of_long_standing, 6);
+	rv_weights_cap(like, 4, like, 4);
+	rv_weights_cap(two, 2, two, 2);
+	rv_weights_cap(flood, 9, flood, 4);
+	assert_memory_equal(flood, ((uint32_t[]){16, 16, 16, 32, 1, 1, 1, 1, 1}), sizeof flood);
+	assert_memory_equal(one_of_long_standing, ((uint32_t[]){2, 1, 1, 1, 1, 1}), sizeof one_of_long_standing);
+	assert_memory_equal(like, ((uint32_t[]){16, 16, 16, 8}), sizeof like);
+	assert_memory_equal(two, ((uint32_t[]){16, 1}), sizeof two);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_not_by_tokens_all_weigh_one),
@@ -78,6 +92,7 @@ int main(void) {
 		cmocka_unit_test(test_nobody_counts_for_more_than_two_medians),
 		cmocka_unit_test(test_nothing_trained_still_weighs_one),
 		cmocka_unit_test(test_more_tokens_than_fp32_counts_are_halved),
+		cmocka_unit_test(test_weights_are_capped),
 		cmocka_unit_test(test_any_shares_give_a_sum_that_fits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

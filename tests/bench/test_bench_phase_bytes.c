@@ -36,6 +36,11 @@ static void no_adamw(struct backend *be, float *p, const float *g, float *m, flo
 	(void)be, (void)p, (void)g, (void)m, (void)v, (void)spans, (void)n_spans, (void)a;
 }
 
+static void no_adamw8(struct backend *be, float *p, const float *g, void *m, void *v, const struct decay_span *spans,
+					  int n_spans, const struct adamw_params *a, struct moments_place place) {
+	(void)be, (void)p, (void)g, (void)m, (void)v, (void)spans, (void)n_spans, (void)a, (void)place;
+}
+
 static const struct backend_ops idle_ops = {.name = "idle",
 											.close = no_close,
 											.sync = no_sync,
@@ -43,13 +48,14 @@ static const struct backend_ops idle_ops = {.name = "idle",
 											.embed_backward = no_embed_backward,
 											.residual_layernorm_forward = no_norm_forward,
 											.layernorm_backward = no_norm_backward,
-											.adamw = no_adamw};
+											.adamw = no_adamw,
+											.adamw8 = no_adamw8};
 
 /* Bytes of one call of each operation at b 2, t 4, c 8 (n = b * t), and of AdamW over 100
  * parameters. */
 static void count(enum dtype act, double bytes[static N_PHASES]) {
 	struct backend idle = {.ops = &idle_ops, .act = act, .threads = 1};
-	struct backend *be = phase_backend_new(&idle);
+	struct backend *be = phase_backend_new(&idle, CLOCK_MONOTONIC);
 	const struct decay_span span = {0, 100, true};
 	assert_non_null(be);
 	be->ops->embed_forward(be, NULL, NULL, NULL, NULL, 2, 4, 8);
@@ -87,8 +93,21 @@ static void adamw_counts_the_copy_of_the_weights(void **state) {
 	assert_int_equal(narrow[PHASE_ADAMW], 100 * 30);
 }
 
+/* p read and written, g read, and the codes of m and v read and written: 16 bytes. */
+static void moments_in_8_bits_count_a_byte_each(void **state) {
+	(void)state;
+	struct backend idle = {.ops = &idle_ops, .act = DTYPE_F32, .threads = 1};
+	struct backend *be = phase_backend_new(&idle, CLOCK_MONOTONIC);
+	const struct decay_span span = {0, 100, true};
+	assert_non_null(be);
+	be->ops->adamw8(be, NULL, NULL, NULL, NULL, &span, 1, NULL, (struct moments_place){.n = 100});
+	assert_int_equal(phase_backend_sums(be)[PHASE_ADAMW].work, 100 * 16);
+	backend_close(be);
+}
+
 int main(void) {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_follow_the_type_of_activations),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(moments_in_8_bits_count_a_byte_each),
+									   cmocka_unit_test(bytes_follow_the_type_of_activations),
 									   cmocka_unit_test(adamw_counts_the_copy_of_the_weights)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

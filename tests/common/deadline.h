@@ -13,7 +13,8 @@ struct deadline {
 
 struct deadline deadline_in(double seconds, const char *what);
 bool deadline_is_over(const struct deadline *d);
-/* Sleeps for 20 ms; fails the test when the time is over. */
+/* Sleeps for 20 ms, or for a twentieth of what was waited, up to 250 ms, when that is longer.
+ * Fails the test when the time is over. */
 void deadline_pause(const struct deadline *d);
 
 #endif

@@ -43,14 +43,18 @@ static void read_keys(const struct coordinator *c, struct run_keys *out) {
 }
 
 void coordinator_make(struct coordinator *c, const char *config) {
+	coordinator_make_for(c, config, 0);
+}
+
+void coordinator_make_for(struct coordinator *c, const char *config, int n_workers) {
 	struct invite in;
 	struct run_keys keys;
 	memset(c, 0, sizeof *c);
-	e2e_open(&c->e, config, 0);
+	e2e_open(&c->e, config, n_workers);
 	c->e.coordinator_program = COORDINATOR_PROGRAM;
 	e2e_path(&c->e, "coordinator", c->dir);
 	assert_ok(address_parse(c->e.listen, &c->at, &et));
-	coordinator_invite(c, &in);
+	coordinator_invite_many(c, 1, &in);
 	memcpy(c->run_id, in.run_id, sizeof c->run_id);
 	memcpy(c->root, in.key, sizeof c->root);
 	read_keys(c, &keys);
@@ -77,11 +81,24 @@ void coordinator_invite(struct coordinator *c, struct invite *out) {
 	assert_ok(invite_parse(c->e.links[0], out, &et));
 }
 
+void coordinator_invite_many(struct coordinator *c, int uses, struct invite *out) {
+	char text[4096], number[16];
+	(void)snprintf(number, sizeof number, "%d", uses);
+	assert_int_equal(coordinator_command(text, sizeof text,
+										 (const char *const[]){"invite", "--dir", c->dir, "--uses", number, NULL}),
+					 0);
+	char *link = strstr(text, "rivulet://");
+	assert_non_null(link);
+	link[strcspn(link, " \r\n\"")] = '\0';
+	assert_ok(invite_parse(link, out, &et));
+}
+
 /* ---- clients ---- */
 
 static void connect_as_identity(struct client *k, const struct coordinator *c, const uint8_t *server_key) {
 	k->timeout_ms = c->timeout_ms > 0 ? c->timeout_ms : REQUEST_TIMEOUT_MS;
 	struct http_client_config cfg = {.server = c->at, .identity = &k->id, .connect_timeout_ms = k->timeout_ms};
+	k->name = "tester";
 	cfg.trust = run_trust_of(c->run_id, server_key != NULL ? server_key : c->root);
 	assert_ok(http_client_new(&cfg, &k->http, &et));
 }
@@ -144,9 +161,10 @@ const struct answer *client_ask(struct client *k, const char *path, const void *
 }
 
 int client_join(struct client *k, const struct coordinator *c, const struct invite *in, struct join_reply *out) {
-	struct join_request rq = {.protocol = CONTROL_VERSION, .name = "tester", .software = "test"};
+	struct join_request rq = {.protocol = CONTROL_VERSION, .software = "test"};
 	uint8_t body[512];
 	struct rv_writer w = rv_writer_of(body, sizeof body);
+	(void)snprintf(rq.name, sizeof rq.name, "%s", k->name);
 	memcpy(rq.run_id, c->run_id, sizeof rq.run_id);
 	if (in != NULL) {
 		rq.has_token = in->has_token;

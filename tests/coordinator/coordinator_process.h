@@ -1,4 +1,4 @@
-/* coordinator_process.h: a real rivulet-coordinator without workers (tests/e2e/e2e.h), and
+/* coordinator_process.h: a real rivulet-coordinator, mostly without workers (tests/e2e/e2e.h), and
  * clients that talk to it over TLS. */
 #ifndef RV_TESTS_COORDINATOR_PROCESS_H
 #define RV_TESTS_COORDINATOR_PROCESS_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 struct coordinator {
-	struct e2e e; /* without workers */
+	struct e2e e;
 	char dir[E2E_PATH];
 	struct address at;
 	int64_t timeout_ms; /* of clients from now on, to connect and for an answer; 0: the usual */
@@ -22,6 +22,8 @@ struct coordinator {
 /* Makes a run with these lines of configuration in a fresh directory, and starts the
  * coordinator. */
 void coordinator_make(struct coordinator *c, const char *config);
+/* The same, with a text and links for `n_workers` workers (e2e_start_workers). */
+void coordinator_make_for(struct coordinator *c, const char *config, int n_workers);
 void coordinator_start(struct coordinator *c);
 /* False when it ended instead, with its exit status, or 128 + signal. */
 bool coordinator_try_start(struct coordinator *c, int *exit_status);
@@ -33,12 +35,15 @@ void coordinator_remove(struct coordinator *c);
  * stderr into `out`. */
 int coordinator_command(char *out, size_t cap, const char *const *args);
 void coordinator_invite(struct coordinator *c, struct invite *out);
+/* Makes one link that admits `uses` members. */
+void coordinator_invite_many(struct coordinator *c, int uses, struct invite *out);
 
 /* An HTTPS client with its own identity. */
 struct client {
 	struct identity id;
 	struct http_client *http;
 	int64_t timeout_ms;
+	const char *name; /* with which it joins */
 };
 struct answer {
 	enum rv_err err;

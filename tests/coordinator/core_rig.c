@@ -56,6 +56,14 @@ const struct document *rig_doc(const struct rig *r) {
 	return core_document(r->core);
 }
 
+const struct document *rig_doc_of(const struct rig *r, uint32_t who) {
+	static struct document d;
+	const int slot = core_find(r->core, who);
+	assert_true(slot >= 0);
+	assert_true(core_document_of(r->core, (uint32_t)slot, &d));
+	return &d;
+}
+
 /* What two documents must share when they are of the same records: all that does not depend on who
  * is alive. */
 static void check_same_facts(const struct document *a, const struct document *b) {

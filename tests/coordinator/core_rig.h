@@ -58,6 +58,8 @@ void rig_round(struct rig *r, int n);
 void rig_reducing(struct rig *r, uint32_t min_workers, int n);
 
 const struct document *rig_doc(const struct rig *r);
+/* Returns the document of member `who`, until the next call. */
+const struct document *rig_doc_of(const struct rig *r, uint32_t who);
 /* The latest record; asserts its type. */
 const struct core_record *rig_last(const struct rig *r, enum core_record_type type);
 /* The members that the latest record blames, below 64: a set. */

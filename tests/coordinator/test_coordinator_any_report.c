@@ -77,6 +77,10 @@ static void claim_anything(struct report *rep, uint8_t who) {
 	rep->n_paths = 0;
 	for (uint32_t m = 0; m < MEMBERS; m++)
 		report_add_path(rep, m, (uint8_t)any(PATH_RELAYED));
+	rep->n_receipts = 0;
+	for (uint32_t m = 0; m < MEMBERS; m++)
+		if (often())
+			rep->receipts[rep->n_receipts++] = (struct report_receipt){m, (uint8_t)(1 + any(UINT8_MAX - 1))};
 	claim_of_the_attempt(rep);
 	claim_a_state(rep);
 }

@@ -33,23 +33,6 @@ static int tear_down(void **state) {
 	return 0;
 }
 
-static struct report a_report(const struct document *d, uint64_t seq, enum worker_phase phase) {
-	struct report rep = {.boot = 1,
-						 .seq = seq,
-						 .phase = (uint8_t)phase,
-						 .round = d->round,
-						 .tokens = 10,
-						 .n_chunks = run_chunks("", 0),
-						 .chain = d->chain,
-						 .n_candidates = 1,
-						 .candidates[0].addr = ":7000"};
-	if (phase >= WORKER_READY && phase <= WORKER_VOTED)
-		rep.commitment.n = 1;
-	if (phase == WORKER_VOTED)
-		rep.attempt = d->attempt;
-	return rep;
-}
-
 /* ---- what it serves ---- */
 
 static void test_a_round_by_hand(void **state) {
@@ -80,7 +63,7 @@ static void test_a_round_by_hand(void **state) {
 	const enum worker_phase phases[] = {WORKER_TRAINING, WORKER_READY, WORKER_VOTED};
 	for (uint64_t p = 0; p < 3; p++) {
 		uint64_t before = d.seq;
-		rep = a_report(&d, p + 2, phases[p]);
+		rep = plain_report(&d, "", p + 2, phases[p]);
 		for (int i = 0; i < 2; i++)
 			assert_int_equal(client_report(&k[i], &rep), 204);
 		assert_int_equal(client_document(&k[1], before, &d), 200);
@@ -133,7 +116,7 @@ static void test_long_poll(void **state) {
 	for (int i = 0; i < 20; i++)
 		assert_ok(http_client_poll(waiting.http, NULL, 0, 10000, &et));
 	assert_false(late.done);
-	rep = a_report(&d, 2, WORKER_TRAINING);
+	rep = plain_report(&d, "", 2, WORKER_TRAINING);
 	assert_int_equal(client_report(&k, &rep), 204); /* a donor more: news */
 	while (!late.done)
 		assert_ok(http_client_poll(waiting.http, NULL, 0, 1000000, &et));
@@ -487,7 +470,7 @@ static void test_ban(void **state) {
 	assert_int_equal(client_join(&k, c, &in, NULL), 200);
 	assert_int_equal(client_report(&k, &rep), 204);
 	assert_int_equal(coordinator_command(out, sizeof out, (const char *const[]){"ban", "--dir", c->dir, "0", NULL}), 0);
-	assert_string_equal(out, "member 0 (tester) is banned\n");
+	assert_string_equal(out, "member 0 is banned\n");
 	rep.seq++;
 	assert_int_equal(client_report(&k, &rep), 403);
 	assert_int_equal(client_join(&k, c, NULL, NULL), 403);
@@ -501,6 +484,29 @@ static void test_ban(void **state) {
 		coordinator_command(out, sizeof out, (const char *const[]){"unban", "--dir", c->dir, "tester", NULL}), 0);
 	assert_int_equal(client_report(&k, &rep), 204);
 	client_release(&k);
+}
+
+/* What is a number is no name: volunteers choose these. */
+static void test_a_member_cannot_be_named_like_another(void **state) {
+	struct coordinator *c = *state;
+	static const char *const numbers[] = {"1000", "4294967294"};
+	char out[1024];
+	for (uint32_t i = 0; i < 2; i++) {
+		struct client k;
+		struct invite in;
+		client_init(&k, c, i, NULL);
+		k.name = numbers[i];
+		coordinator_invite(c, &in);
+		assert_int_equal(client_join(&k, c, &in, NULL), 200);
+		for (int ban = 1; ban >= 0; ban--) {
+			const char *const argv[] = {ban ? "ban" : "unban", "--dir", c->dir, numbers[i], NULL};
+			assert_int_equal(coordinator_command(out, sizeof out, argv), 1);
+			assert_non_null(strstr(out, numbers[i]));
+			assert_non_null(strstr(out, "there are members 0 to "));
+		}
+		assert_int_equal(client_ask(&k, "/v1/document", NULL, 0)->status, 200);
+		client_release(&k);
+	}
 }
 
 int main(void) {
@@ -521,6 +527,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_old_tls_and_plain_text, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_connections, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ban, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_member_cannot_be_named_like_another, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,9 +13,10 @@
 #include "tests/common/check.h"
 #include "tests/common/deadline.h"
 #include "tests/coordinator/coordinator_process.h"
+#include "tests/coordinator/poll_flood.h"
 #include "tests/coordinator/run_chunks.h"
 
-enum { POLL_CLIENTS = 32, PASSES = 2, MOVES = 1000, GUESSES = 300, GHOST = 90, HONEST = 10, NEWCOMER = 40 };
+enum { MOVES = 1000, GUESSES = 300, GHOST = 90, HONEST = 10, NEWCOMER = 40 };
 
 static const char config[] = "rounds = 10\nmin-workers = 1\ngrace-ms = 500\nsilence-ms = 3600000\n";
 
@@ -48,22 +49,7 @@ static int tear_down(void **state) {
 /* ---- what the tests are made of ---- */
 
 static struct report a_report(struct scene *s, enum worker_phase phase) {
-	struct report rep = {.boot = 1,
-						 .seq = ++s->seq,
-						 .phase = (uint8_t)phase,
-						 .round = s->d.round,
-						 .tokens = 100,
-						 .n_chunks = run_chunks(config, s->d.round),
-						 .loss = 2,
-						 .n_candidates = 1,
-						 .candidates[0].addr = ":7000"};
-	if (phase != WORKER_SYNCING)
-		rep.chain = s->d.chain;
-	if (phase >= WORKER_READY && phase <= WORKER_VOTED)
-		rep.commitment.n = 1;
-	if (phase == WORKER_VOTED)
-		rep.attempt = s->d.attempt;
-	return rep;
+	return plain_report(&s->d, config, ++s->seq, phase);
 }
 
 static void learn(struct scene *s, struct client *k) {
@@ -274,52 +260,15 @@ static void test_moves_are_not_stored_at_the_movers_pace(void **state) {
 
 /* ---- floods ---- */
 
-struct flood {
-	struct client k[POLL_CLIENTS];
-	int started, ended;
-};
-
-static void on_poll(void *flood, const struct http_reply *r) {
-	struct flood *f = flood;
-	(void)r;
-	f->ended++;
-}
-
-/* For a document that does not come. */
-static bool start_poll(struct client *k, uint64_t after, struct flood *f) {
-	char path[96];
-	struct rv_errtext et = {0};
-	(void)snprintf(path, sizeof path, "/v1/document?version=%d&after=%llu", (int)CONTROL_VERSION,
-				   (unsigned long long)after);
-	struct http_request rq = {.path = path, .max_reply_bytes = 200000, .timeout_ms = 60000, .done = on_poll, .ctx = f};
-	enum rv_err e = http_client_start(k->http, &rq, NULL, &et);
-	assert_true(e == RV_OK || e == RV_E_FULL); /* as many as a client has at once */
-	f->started += e == RV_OK;
-	return e == RV_OK;
-}
-
-static void begin_flood(struct scene *s, struct flood *f) {
-	memset(f, 0, sizeof *f);
-	learn(s, &s->evil);
-	for (int i = 0; i < POLL_CLIENTS; i++)
-		client_init(&f->k[i], &s->c, GHOST, NULL);
-	for (int pass = 0; pass < PASSES; pass++) /* those that were ended begin anew */
-		for (int i = 0; i < POLL_CLIENTS; i++) {
-			while (start_poll(&f->k[i], s->d.seq + 1000000, f))
-				;
-			for (int turn = 0; turn < 20; turn++) /* a few at a time: each shows its key before the next */
-				assert_int_equal(http_client_poll(f->k[i].http, NULL, 0, 2000, NULL), RV_OK);
-		}
-}
-
 /* Row 21: everybody else is served while one member holds what it can. */
 static void test_long_polls_lock_nobody_out(void **state) {
 	struct scene *s = *state;
-	static struct flood f;
+	static struct poll_flood f;
 	static char out[1 << 16];
 	struct client k;
 	struct invite in;
-	begin_flood(s, &f);
+	learn(s, &s->evil);
+	poll_flood_begin(&f, &s->c, GHOST, s->d.seq);
 	print_message("row 21: of %d long polls by one member %d are open\n", f.started, f.started - f.ended);
 	client_init(&k, &s->c, NEWCOMER, NULL);
 	const struct answer *a = client_ask(&k, "/", NULL, 0);
@@ -333,8 +282,7 @@ static void test_long_polls_lock_nobody_out(void **state) {
 	assert_int_equal(coordinator_command(out, sizeof out, (const char *const[]){"ban", "--dir", s->c.dir, "0", NULL}),
 					 0);
 	client_release(&k);
-	for (int i = 0; i < POLL_CLIENTS; i++)
-		client_release(&f.k[i]);
+	poll_flood_end(&f);
 }
 
 /* Row 21 with 43 invites: so many members that six connections each are all that there are. */
@@ -343,7 +291,7 @@ static void test_members_together_lock_nobody_out(void **state) {
 	struct scene *s = *state;
 	static struct client many[MEMBERS];
 	static char out[1 << 16];
-	struct flood f = {.ended = 0};
+	static struct poll_flood f;
 	struct invite in;
 	struct client k;
 	assert_int_equal(
@@ -356,7 +304,7 @@ static void test_members_together_lock_nobody_out(void **state) {
 		client_init(&many[i], &s->c, 1000 + i, NULL);
 		assert_int_equal(client_join(&many[i], &s->c, &in, NULL), 200);
 		for (int poll = 0; poll < 6; poll++)
-			(void)start_poll(&many[i], 1000000, &f);
+			(void)poll_flood_start(&f, &many[i], 1000000);
 		for (int turn = 0; turn < 8; turn++)
 			assert_ok(http_client_poll(many[i].http, NULL, 0, 1000, &et));
 	}
@@ -478,6 +426,33 @@ static void test_guessers_do_not_lock_out_a_newcomer(void **state) {
 	client_release(&k);
 }
 
+/* A stranger reads pages without pause: it is told to wait, after a second, and those with a key
+ * are not. */
+static void test_pages_are_read_at_a_pace(void **state) {
+	enum { ASKED = 5000, BURST = 256, PER_S = 16 };
+	struct scene *s = *state;
+	struct client k;
+	char out[1 << 16];
+	int given = 0, status = 200;
+	client_init(&k, &s->c, NEWCOMER, NULL);
+	const int64_t began_us = rv_clock_monotonic_us();
+	int64_t last_us = began_us;
+	for (int i = 0; i < ASKED && status == 200; i++) {
+		last_us = rv_clock_monotonic_us();
+		status = client_ask(&k, i % 2 ? "/v1/status" : "/metrics", NULL, 0)->status;
+		given += status == 200;
+	}
+	const int64_t now_us = rv_clock_monotonic_us();
+	print_message("a stranger: %d pages in %lld ms\n", given, (long long)(now_us - began_us) / 1000);
+	assert_true(given <= BURST + 1 + (int)((now_us - began_us) * PER_S / RV_US_PER_S));
+	if (status != 200) /* on a machine that asks more often than it may */
+		assert_true(status == 429 && now_us - last_us >= RV_US_PER_S);
+	for (int i = 0; i < BURST + PER_S; i++)
+		assert_int_equal(client_ask(&s->evil, "/v1/status", NULL, 0)->status, 200); /* a member */
+	assert_int_equal(run(s, "status", out, sizeof out), 0);
+	client_release(&k);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_tokens_do_not_stop_the_run, set_up, tear_down),
@@ -493,6 +468,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_keys_that_wait_for_approval, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_banned_member_is_let_go, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_guessers_do_not_lock_out_a_newcomer, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_pages_are_read_at_a_pace, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -232,7 +232,7 @@ static void test_members_are_approved_either_way(void **state) {
 	assert_int_equal(RUN("members", "--dir", "/x", "aprove", "123456"), 2);
 	expect("did you mean approve");
 	assert_int_equal(RUN("members", "--dir", "/x", "refuse"), 2);
-	expect("first digits of a fingerprint");
+	expect("first digits of fingerprints");
 	assert_int_equal(RUN("invite", "--dir", c->dir, "--uses", "2", "--approve"), 0);
 	out[strcspn(out, "\n")] = '\0';
 	assert_ok(invite_parse(out, &in, &et));

@@ -13,9 +13,10 @@ static struct rig r;
 static struct audit_result said[MEMBERS][NET_MAX_AUDITS];
 static uint8_t n_said[MEMBERS];
 
-static void open_rig(uint32_t chunks, int members, bool rollback) {
+static void open_rig_of(uint32_t chunks, int members, bool rollback, uint32_t max_here) {
 	memset(n_said, 0, sizeof n_said);
 	rig_init(&r, 1);
+	r.cfg.max_here = r.cfg.max_roster = max_here;
 	r.cfg.final_round = 200;
 	r.cfg.audit_chunks = chunks;
 	r.cfg.audit_window = WINDOW;
@@ -25,25 +26,20 @@ static void open_rig(uint32_t chunks, int members, bool rollback) {
 	rig_join(&r, members);
 }
 
+static void open_rig(uint32_t chunks, int members, bool rollback) {
+	open_rig_of(chunks, members, rollback, NET_MAX_ROW);
+}
+
 static int close_rig(void **state) {
 	(void)state;
 	rig_release(&r);
 	return 0;
 }
 
-/* Returns the document of member `who`. */
-static const struct document *doc_of(uint32_t who) {
-	static struct document d;
-	const int slot = core_find(r.core, who);
-	assert_true(slot >= 0);
-	assert_true(core_document_of(r.core, (uint32_t)slot, &d));
-	return &d;
-}
-
 /* Returns the member that is to audit the chunk, among those not in `but`; NET_NO_MEMBER: none. */
 static uint32_t auditor_of(int members, const struct audit_order *o, uint64_t but) {
 	for (uint32_t m = 0; m < (uint32_t)members; m++) {
-		const struct document *d = rig_view(&r, m).banned || (but >> m & 1) ? NULL : doc_of(m);
+		const struct document *d = rig_view(&r, m).banned || (but >> m & 1) ? NULL : rig_doc_of(&r, m);
 		for (int i = 0; d != NULL && i < d->n_audits; i++)
 			if (d->audits[i].round == o->round && d->audits[i].chunk == o->chunk)
 				return m;
@@ -54,9 +50,9 @@ static uint32_t auditor_of(int members, const struct audit_order *o, uint64_t bu
 /* Finds an order of the last round; returns its auditor. */
 static uint32_t last_order(int members, struct audit_order *out) {
 	for (uint32_t m = 0; m < (uint32_t)members; m++)
-		for (int i = 0; i < doc_of(m)->n_audits; i++)
-			if (doc_of(m)->audits[i].round + 1 == doc_of(m)->round) {
-				*out = doc_of(m)->audits[i];
+		for (int i = 0; i < rig_doc_of(&r, m)->n_audits; i++)
+			if (rig_doc_of(&r, m)->audits[i].round + 1 == rig_doc_of(&r, m)->round) {
+				*out = rig_doc_of(&r, m)->audits[i];
 				return m;
 			}
 	fail();
@@ -93,7 +89,7 @@ static void auditors_are_participants_and_never_the_owner(void **state) {
 	for (int round = 0; round < 60; round++) {
 		rig_round(&r, MEMBERS);
 		for (uint32_t m = 0; m < MEMBERS; m++) {
-			const struct document *d = doc_of(m);
+			const struct document *d = rig_doc_of(&r, m);
 			for (int i = 0; i < d->n_audits; i++) {
 				assert_int_not_equal(owner_in_round(MEMBERS, d->audits[i].chunk), m);
 				assert_true(d->audits[i].round < d->round && d->round - d->audits[i].round <= WINDOW);
@@ -112,13 +108,13 @@ static void draws_are_promised_before_the_round(void **state) {
 	(void)state;
 	open_rig(1, MEMBERS, false);
 	for (int round = 0; round < 10; round++) {
-		const struct rv_hash promised = doc_of(0)->audit_promise;
+		const struct rv_hash promised = rig_doc_of(&r, 0)->audit_promise;
 		rig_say_all(&r, MEMBERS, WORKER_TRAINING);
 		rig_say_all(&r, MEMBERS, WORKER_READY);
-		assert_true(rv_hash_equal(&promised, &doc_of(1)->audit_promise));
+		assert_true(rv_hash_equal(&promised, &rig_doc_of(&r, 1)->audit_promise));
 		rig_say_all(&r, MEMBERS, WORKER_REDUCING);
 		rig_say_all(&r, MEMBERS, WORKER_VOTED);
-		const struct rv_hash shown = doc_of(0)->audit_secret, hash = audit_promise_of(&shown);
+		const struct rv_hash shown = rig_doc_of(&r, 0)->audit_secret, hash = audit_promise_of(&shown);
 		assert_true(rv_hash_equal(&hash, &promised));
 		const struct rv_hash digest = rig_digest((uint64_t)round), seed = audit_seed_of(&shown, &digest);
 		const uint32_t chunk = audit_draw(&seed, 1 << 20, RIG_CHUNKS);
@@ -144,7 +140,7 @@ static void a_run_without_audits_orders_none(void **state) {
 	open_rig(0, MEMBERS, false);
 	rig_round(&r, MEMBERS);
 	for (uint32_t m = 0; m < MEMBERS; m++)
-		assert_true(doc_of(m)->n_audits == 0 && rv_hash_is_zero(&doc_of(m)->audit_promise));
+		assert_true(rig_doc_of(&r, m)->n_audits == 0 && rv_hash_is_zero(&rig_doc_of(&r, m)->audit_promise));
 }
 
 /* ---- verdicts ---- */
@@ -282,8 +278,8 @@ static void a_lie_takes_the_run_back(void **state) {
 	assert_int_equal(rig_last(&r, CORE_ROLLBACK)->round, o.round);
 	/* Audits of what was taken back are over. */
 	for (uint32_t m = 0; m < MEMBERS; m++)
-		for (int i = 0; m != owner && i < doc_of(m)->n_audits; i++)
-			assert_true(doc_of(m)->audits[i].round < o.round);
+		for (int i = 0; m != owner && i < rig_doc_of(&r, m)->n_audits; i++)
+			assert_true(rig_doc_of(&r, m)->audits[i].round < o.round);
 }
 
 /* A newcomer weighs little, and all after its probation. */
@@ -308,6 +304,46 @@ static void a_newcomers_weight_grows(void **state) {
 	rig_say_all(&r, 3, WORKER_TRAINING);
 	rig_say_all(&r, 3, WORKER_READY);
 	assert_true(rig_doc(&r)->members[0].weight == 16 && rig_doc(&r)->members[2].weight == 4);
+}
+
+/* One of long standing among newcomers weighs no more than two of them. */
+static void nobody_outweighs_newcomers(void **state) {
+	(void)state;
+	rig_init(&r, 1);
+	r.cfg.final_round = 40;
+	r.cfg.probation = 15;
+	rig_start(&r);
+	rig_join(&r, 1);
+	for (int i = 0; i < 16; i++)
+		rig_round(&r, 1);
+	for (uint32_t m = 1; m < 6; m++)
+		rig_join_one(&r, m);
+	rig_say_all(&r, 6, WORKER_TRAINING);
+	rig_say_all(&r, 6, WORKER_READY);
+	assert_int_equal(rig_doc(&r)->n_members, 6);
+	assert_int_equal(rig_doc(&r)->members[0].weight, 2);
+	for (int i = 1; i < 6; i++)
+		assert_int_equal(rig_doc(&r)->members[i].weight, 1);
+}
+
+/* Newcomers, however many, do not lower the weight of three or more that are past probation. */
+static void a_flood_of_newcomers_weighs_little(void **state) {
+	enum { VETERANS = 4, ALL = 9 };
+	(void)state;
+	rig_init(&r, 1);
+	r.cfg.final_round = 40;
+	r.cfg.probation = 15;
+	rig_start(&r);
+	rig_join(&r, VETERANS);
+	for (int i = 0; i < 16; i++)
+		rig_round(&r, VETERANS);
+	for (uint32_t m = VETERANS; m < ALL; m++)
+		rig_join_one(&r, m);
+	rig_say_all(&r, ALL, WORKER_TRAINING);
+	rig_say_all(&r, ALL, WORKER_READY);
+	assert_int_equal(rig_doc(&r)->n_members, ALL);
+	for (int i = 0; i < ALL; i++)
+		assert_int_equal(rig_doc(&r)->members[i].weight, i < VETERANS ? 16 : 1);
 }
 
 static void another_is_asked_for_one_that_cannot(void **state) {
@@ -357,6 +393,255 @@ static void three_name_one_that_withholds(void **state) {
 	assert_true(rig_saw(&r, CORE_EVENT_WITHHELD, owner));
 }
 
+/* An average that three auditors could not check does not stay, whoever hid a piece of it. */
+static void a_hidden_average_takes_the_run_back(void **state) {
+	(void)state;
+	struct audit_order o;
+	open_rig(1, MEMBERS, true);
+	for (int i = 0; i < 3; i++)
+		rig_round(&r, MEMBERS);
+	const uint32_t first = last_order(MEMBERS, &o), owner = owner_in_round(MEMBERS, o.chunk);
+	uint64_t asked = 0;
+	for (uint32_t by = first, n = 0; n < 3; n++, by = auditor_of(MEMBERS, &o, asked)) {
+		assert_int_equal(rig_doc(&r)->term, 0);
+		asked |= 1ull << by;
+		conclude(by, &o, AUDIT_WITHHELD, owner, 0);
+	}
+	assert_true(rig_saw(&r, CORE_EVENT_WITHHELD, owner));
+	assert_false(rig_view(&r, owner).banned);
+	assert_int_equal(rig_view(&r, owner).reputation.strikes, 1);
+	assert_true(rig_doc(&r)->term == 1 && rig_doc(&r)->round == o.round && rig_doc(&r)->term_round == o.round);
+	for (int i = 0; i < rig_doc_of(&r, first)->n_audits; i++)
+		assert_true(rig_doc_of(&r, first)->audits[i].round < o.round);
+}
+
+/* Lets the auditors of the chunk conclude, one after the other, the owner's piece being withheld
+ * from them; `n` of them. */
+static void hide(int members, const struct audit_order *o, uint32_t owner, int n) {
+	uint64_t asked = 0;
+	for (int i = 0; i < n; i++) {
+		const uint32_t by = auditor_of(members, o, asked | 1ull << owner);
+		assert_int_not_equal(by, NET_NO_MEMBER);
+		asked |= 1ull << by;
+		conclude(by, o, AUDIT_WITHHELD, owner, 0);
+	}
+}
+
+/* Plays rounds until the owner of the audited chunk of a round is the auditor of the next one. */
+static void find_owner_that_audits(struct audit_order *lie, struct audit_order *next) {
+	uint32_t owner = NET_NO_MEMBER;
+	*next = (struct audit_order){.round = 0};
+	for (int i = 0; i < 100; i++) {
+		*lie = *next;
+		rig_round(&r, MEMBERS);
+		const uint32_t auditor = last_order(MEMBERS, next);
+		if (i > 0 && auditor == owner)
+			return;
+		owner = owner_in_round(MEMBERS, next->chunk);
+	}
+	fail();
+}
+
+/* An owner that is struck for something of a later round, a false verdict of its own, does not keep
+ * the lie of the round before. */
+static void a_strike_for_a_later_round_saves_no_lie(void **state) {
+	(void)state;
+	struct audit_order lie, next;
+	open_rig(1, MEMBERS, true);
+	find_owner_that_audits(&lie, &next);
+	const uint32_t owner = owner_in_round(MEMBERS, lie.chunk);
+	conclude(owner, &next, AUDIT_WRONG, NET_NO_MEMBER, 9);
+	uint64_t asked = 1ull << owner;
+	for (int i = 0; i < 3; i++) {
+		const uint32_t by = auditor_of(MEMBERS, &next, asked);
+		assert_int_not_equal(by, NET_NO_MEMBER);
+		asked |= 1ull << by;
+		conclude(by, &next, AUDIT_RIGHT, NET_NO_MEMBER, 0);
+	}
+	assert_true(rig_view(&r, owner).reputation.strikes == 1 && rig_doc(&r)->term == 0);
+	hide(MEMBERS, &lie, owner, 3);
+	assert_int_equal(rig_view(&r, owner).reputation.strikes, 1);
+	assert_true(rig_doc(&r)->term == 1 && rig_doc(&r)->round == lie.round);
+}
+
+/* The strike is durable, and the coordinator is killed before the rollback is. */
+static void a_restart_after_the_strike_takes_the_run_back(void **state) {
+	(void)state;
+	struct audit_order o;
+	open_rig(1, MEMBERS, true);
+	for (int i = 0; i < 3; i++)
+		rig_round(&r, MEMBERS);
+	(void)last_order(MEMBERS, &o);
+	const uint32_t owner = owner_in_round(MEMBERS, o.chunk);
+	hide(MEMBERS, &o, owner, 2);
+	r.cfg.audit_rollback = false; /* so its record is never made */
+	rig_restart(&r);
+	for (int again = 0; again < 2; again++) /* one is asked after the other */
+		for (uint32_t m = 0; m < MEMBERS; m++)
+			say(m, WORKER_TRAINING);
+	uint64_t asked = 1ull << owner;
+	for (uint32_t m = 0; m < MEMBERS; m++)
+		asked |= (uint64_t)(n_said[m] > 0) << m;
+	conclude(auditor_of(MEMBERS, &o, asked), &o, AUDIT_WITHHELD, owner, 0);
+	assert_true(rig_view(&r, owner).reputation.strikes == 1 && rig_doc(&r)->term == 0);
+	r.cfg.audit_rollback = true;
+	for (int restarts = 0; restarts < 2; restarts++) { /* the second repeats the verdicts to no effect */
+		rig_restart(&r);
+		for (int again = 0; again < 3; again++)
+			for (uint32_t m = 0; m < MEMBERS; m++)
+				say(m, WORKER_TRAINING);
+		assert_true(rig_doc(&r)->term == 1 && rig_doc(&r)->round == o.round);
+		assert_int_equal(rig_view(&r, owner).reputation.strikes, 1);
+	}
+}
+
+/* Nor does one that goes: another one has its slot. */
+static void one_that_is_gone_keeps_no_lie(void **state) {
+	(void)state;
+	struct audit_order o;
+	uint64_t asked = 0;
+	open_rig_of(1, MEMBERS, true, MEMBERS);
+	for (int i = 0; i < 3; i++)
+		rig_round(&r, MEMBERS);
+	(void)last_order(MEMBERS, &o);
+	const uint32_t owner = owner_in_round(MEMBERS, o.chunk);
+	hide(MEMBERS, &o, owner, 2);
+	for (uint32_t m = 0; m < MEMBERS; m++)
+		asked |= (uint64_t)(n_said[m] > 0) << m;
+	const uint32_t third = auditor_of(MEMBERS, &o, asked | 1ull << owner);
+	for (int i = 0; i < 12; i++) {
+		rig_wait(&r, RIG_S);
+		for (uint32_t m = 0; m < MEMBERS; m++)
+			if (m != owner)
+				say(m, WORKER_TRAINING);
+	}
+	static const enum worker_phase round[] = {WORKER_READY, WORKER_REDUCING, WORKER_VOTED, WORKER_TRAINING};
+	for (int i = 0; i < 4; i++)
+		for (uint32_t m = 0; m < MEMBERS; m++)
+			if (m != owner)
+				say(m, round[i]);
+	rig_join_one(&r, MEMBERS);
+	assert_int_equal(core_find(r.core, owner), -1);
+	conclude(third, &o, AUDIT_WITHHELD, owner, 0);
+	assert_true(rig_doc(&r)->term == 1 && rig_doc(&r)->round == o.round);
+}
+
+/* Of two averages that one hid, the later found first: the strike pays for one rollback. */
+static void a_strike_takes_the_run_back_once(void **state) {
+	(void)state;
+	struct audit_order o[2];
+	uint32_t owner = NET_NO_MEMBER;
+	open_rig(1, MEMBERS, true);
+	o[1] = (struct audit_order){.round = 0};
+	for (int i = 0; i < 100; i++) {
+		o[0] = o[1];
+		rig_round(&r, MEMBERS);
+		(void)last_order(MEMBERS, &o[1]);
+		if (i > 0 && owner_in_round(MEMBERS, o[1].chunk) == owner)
+			break;
+		owner = owner_in_round(MEMBERS, o[1].chunk);
+	}
+	assert_int_equal(o[0].round + 1, o[1].round);
+	hide(MEMBERS, &o[1], owner, 3);
+	assert_true(rig_doc(&r)->term == 1 && rig_doc(&r)->round == o[1].round);
+	memset(n_said, 0, sizeof n_said);
+	hide(MEMBERS, &o[0], owner, 3);
+	assert_true(rig_saw(&r, CORE_EVENT_WITHHELD, owner));
+	assert_true(rig_view(&r, owner).reputation.strikes == 1 && rig_doc(&r)->term == 1);
+}
+
+/* Rounds that cannot do without a member that hides one piece after the other: each strike takes
+ * the run back once, and there are three. */
+static void one_that_is_needed_takes_the_run_back_three_times(void **state) {
+	(void)state;
+	enum { FEW_MEMBERS = 4, LIAR = 0 };
+	bool hid = false;
+	open_rig(1, FEW_MEMBERS, true);
+	r.cfg.min_workers = FEW_MEMBERS;
+	rig_restart(&r);
+	for (int played = 0; played < 60 || !hid; played++) {
+		struct audit_order o;
+		rig_round(&r, FEW_MEMBERS);
+		(void)last_order(FEW_MEMBERS, &o);
+		memset(n_said, 0, sizeof n_said);
+		hid = owner_in_round(FEW_MEMBERS, o.chunk) == LIAR;
+		if (hid)
+			hide(FEW_MEMBERS, &o, LIAR, 2);
+	}
+	rig_restart(&r);
+	for (int again = 0; again < 3; again++)
+		for (uint32_t m = 0; m < FEW_MEMBERS; m++)
+			say(m, WORKER_TRAINING);
+	assert_int_equal(rig_view(&r, LIAR).reputation.strikes, CORE_STRIKES_MAX);
+	assert_false(rig_view(&r, LIAR).banned);
+	assert_int_equal(rig_doc(&r)->term, CORE_STRIKES_MAX);
+}
+
+/* Opens a run and plays rounds until a chunk of member 0 is audited, the first one: whatever the
+ * roster. */
+static void find_order_of_first(int members, struct audit_order *o) {
+	open_rig(1, members, true);
+	do {
+		rig_round(&r, members);
+		(void)last_order(members, o);
+	} while (o->chunk != 0);
+}
+
+/* Lets all auditors of the order say what is given, the last of it from then on; its owner is
+ * member 0. */
+static void conclude_all(int members, const struct audit_order *o, const enum audit_verdict *all, int n) {
+	uint64_t asked = 1;
+	uint32_t by;
+	for (int i = 0; rig_doc(&r)->term == 0 && (by = auditor_of(members, o, asked)) != NET_NO_MEMBER; i++) {
+		const enum audit_verdict verdict = all[i < n ? i : n - 1];
+		asked |= 1ull << by;
+		conclude(by, o, verdict, verdict == AUDIT_WITHHELD ? 0 : NET_NO_MEMBER, verdict == AUDIT_WRONG ? 9 : 0);
+	}
+}
+
+/* What says that the owner lied does not say that it gives its piece to others. */
+static void an_owner_that_shows_it_to_some_is_struck(void **state) {
+	static const enum audit_verdict to_one[] = {AUDIT_WRONG, AUDIT_WITHHELD};
+	static const enum audit_verdict to_two[] = {AUDIT_WRONG, AUDIT_WRONG, AUDIT_WITHHELD};
+	(void)state;
+	for (int i = 0; i < 5; i++) { /* to one of 3, 4, 5 others, to two of 4 and 5 */
+		const int members = i < 3 ? 4 + i : 2 + i;
+		struct audit_order o;
+		find_order_of_first(members, &o);
+		conclude_all(members, &o, i < 3 ? to_one : to_two, i < 3 ? 2 : 3);
+		assert_true(rig_saw(&r, CORE_EVENT_WITHHELD, 0));
+		assert_int_equal(rig_view(&r, 0).reputation.strikes, 1);
+		assert_true(rig_doc(&r)->term == 1 && rig_doc(&r)->round == o.round);
+		if (i < 4)
+			rig_release(&r);
+	}
+}
+
+/* One auditor lies, two have bad links with the owner: one that has all pieces is enough. */
+static void one_that_finds_it_right_refutes_them(void **state) {
+	static const enum audit_verdict all[] = {AUDIT_WRONG, AUDIT_WITHHELD, AUDIT_WITHHELD, AUDIT_RIGHT};
+	struct audit_order o;
+	(void)state;
+	find_order_of_first(5, &o);
+	conclude_all(5, &o, all, 4);
+	for (int i = 0; i < WINDOW + 1; i++)
+		rig_round(&r, 5);
+	assert_true(rig_view(&r, 0).reputation.strikes == 0 && rig_doc(&r)->term == 0);
+}
+
+/* Another one than the owner is not struck where one had its piece: the owner lied. */
+static void one_that_gave_it_to_an_auditor_is_not_struck_for_an_owner(void **state) {
+	struct audit_order o;
+	(void)state;
+	find_order_of_first(MEMBERS, &o);
+	const uint32_t first = auditor_of(MEMBERS, &o, 0), other = first == 1 ? 2 : 1;
+	uint64_t asked = 1ull << first;
+	conclude(first, &o, AUDIT_WRONG, NET_NO_MEMBER, 9);
+	for (uint32_t by; (by = auditor_of(MEMBERS, &o, asked)) != NET_NO_MEMBER; asked |= 1ull << by)
+		conclude(by, &o, by == other ? AUDIT_UNABLE : AUDIT_WITHHELD, other, 0);
+	assert_int_equal(rig_view(&r, other).reputation.strikes, 0);
+}
+
 /* A verdict of one that was not asked, or about nothing that was drawn, is nothing. */
 static void verdicts_of_others_do_not_count(void **state) {
 	(void)state;
@@ -387,10 +672,21 @@ int main(void) {
 		cmocka_unit_test_teardown(a_lying_auditor_is_named, close_rig),
 		cmocka_unit_test_teardown(a_lie_takes_the_run_back, close_rig),
 		cmocka_unit_test_teardown(a_newcomers_weight_grows, close_rig),
+		cmocka_unit_test_teardown(nobody_outweighs_newcomers, close_rig),
+		cmocka_unit_test_teardown(a_flood_of_newcomers_weighs_little, close_rig),
 		cmocka_unit_test_teardown(another_is_asked_for_one_that_cannot, close_rig),
 		cmocka_unit_test_teardown(another_is_asked_for_one_that_says_nothing, close_rig),
 		cmocka_unit_test_teardown(three_name_one_that_withholds, close_rig),
+		cmocka_unit_test_teardown(a_hidden_average_takes_the_run_back, close_rig),
+		cmocka_unit_test_teardown(a_strike_for_a_later_round_saves_no_lie, close_rig),
+		cmocka_unit_test_teardown(a_restart_after_the_strike_takes_the_run_back, close_rig),
+		cmocka_unit_test_teardown(one_that_is_gone_keeps_no_lie, close_rig),
+		cmocka_unit_test_teardown(a_strike_takes_the_run_back_once, close_rig),
+		cmocka_unit_test_teardown(one_that_is_needed_takes_the_run_back_three_times, close_rig),
 		cmocka_unit_test_teardown(verdicts_of_others_do_not_count, close_rig),
+		cmocka_unit_test_teardown(an_owner_that_shows_it_to_some_is_struck, close_rig),
+		cmocka_unit_test_teardown(one_that_finds_it_right_refutes_them, close_rig),
+		cmocka_unit_test_teardown(one_that_gave_it_to_an_auditor_is_not_struck_for_an_owner, close_rig),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

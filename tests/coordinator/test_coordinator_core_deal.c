@@ -87,6 +87,27 @@ static void test_each_row_gets_its_share_of_each_level(void **state) {
 	}
 }
 
+/* Levels of one member each leave it no choice of a row, but it changes with the nearest. */
+static void test_two_that_are_apart_are_parted_whatever_their_levels(void **state) {
+	(void)state;
+	enum { MEMBERS = 7 };
+	for (int n_rows = 2; n_rows <= 3; n_rows++)
+		for (int i = 0; i < MEMBERS; i++)
+			for (int j = 0; j < i; j++) {
+				uint64_t apart[MEMBERS] = {0};
+				int row[MEMBERS];
+				apart[i] = UINT64_C(1) << j;
+				apart[j] = UINT64_C(1) << i;
+				begin(MEMBERS);
+				for (int k = 0; k < MEMBERS; k++)
+					entries[k].level = (uint8_t)k;
+				deal_rows(entries, MEMBERS, n_rows, apart, 1, order);
+				for (int place = 0; place < MEMBERS; place++)
+					row[order[place]] = row_at(MEMBERS, n_rows, place);
+				assert_int_not_equal(row[i], row[j]);
+			}
+}
+
 /* One member in 16 is another one in the next round; links of all others last. */
 static void test_those_who_stay_keep_their_rows(void **state) {
 	(void)state;
@@ -361,6 +382,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_equal_members_stay_in_order),
 		cmocka_unit_test(test_each_row_gets_its_share_of_each_level),
+		cmocka_unit_test(test_two_that_are_apart_are_parted_whatever_their_levels),
 		cmocka_unit_test(test_those_who_stay_keep_their_rows),
 		cmocka_unit_test(test_positions_outlast_one_that_leaves),
 		cmocka_unit_test(test_levels_of_lines),

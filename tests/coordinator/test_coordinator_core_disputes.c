@@ -4,6 +4,7 @@
 
 #include "base/chain.h"
 #include "base/merkle.h"
+#include "coordinator/core/internal.h"
 #include "net/control/evidence.h"
 #include "tests/common/check.h"
 #include "tests/coordinator/core_rig.h"
@@ -147,6 +148,66 @@ static void test_an_owner_that_signed_twice_is_banned(void **state) {
 	assert_int_equal(rig_doc(&r)->n_members, 3);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_true(rig_view(&r, i).banned == (i == liar));
+	rig_release(&r);
+}
+
+/* So many members that are not here are banned. */
+static void fill_table(struct core *c, uint16_t n) {
+	for (int i = 0; i < n; i++)
+		c->banned.members[i] = 1000 + (uint32_t)i;
+	c->banned.n = n;
+}
+
+/* No more members can be banned: the one that signed twice is put away, and blamed. */
+static void test_where_no_more_can_be_banned_it_stays_out(void **state) {
+	(void)state;
+	struct rig r;
+	struct got a, b;
+	setup(&r, 2, 4);
+	fill_table(r.core, NET_MAX_BANNED);
+	fill_table(r.twin, NET_MAX_BANNED);
+	get(&r, 0, 0, &a);
+	get(&r, 0, 1, &b);
+	const uint32_t liar = rig_doc(&r)->members[rig_doc(&r)->ranges[0].owner].member;
+	for (uint32_t i = 0; i < 4; i++)
+		vote(&r, i, i == 3 ? &b.digest : &a.digest);
+	for (uint32_t i = 0; i < 4; i++)
+		if (document_asks(rig_doc(&r), i))
+			assert_ok(show(&r, i, i == 3 ? &b.evidence : &a.evidence));
+	assert_true(rig_saw(&r, CORE_EVENT_EQUIVOCATED, liar));
+	assert_false(rig_view(&r, liar).banned);
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	assert_int_equal(rig_doc(&r)->n_members, 3);
+	assert_int_equal(rig_blamed(&r, CORE_ROSTER), 1ull << liar);
+	rig_release(&r);
+}
+
+/* Two members may come to be banned at once, where there is room for one. */
+static void test_there_is_room_for_so_many_bans(void **state) {
+	(void)state;
+	struct rig r;
+	setup(&r, 2, 4);
+	fill_table(r.core, NET_MAX_BANNED - 1);
+	assert_true(core_has_ban_room(r.core));
+	r.core->members[1].want_banned = true;
+	assert_false(core_has_ban_room(r.core));
+	assert_int_equal(core_ban(r.core, r.now_us, 2, true, NULL), RV_E_FULL);
+	rig_release(&r);
+}
+
+/* Members that say they are apart from others do not use up the attempts that are void as rows were
+ * given different means. */
+static void test_attempts_end_by_counts_of_their_own(void **state) {
+	(void)state;
+	struct rig r;
+	int n = 0;
+	setup(&r, 2, 4);
+	while (core_deal_anew(r.core))
+		n++;
+	assert_int_equal(n, 3);
+	while (core_void_attempt(r.core))
+		n++;
+	assert_int_equal(n, 6);
 	rig_release(&r);
 }
 
@@ -345,6 +406,9 @@ static void test_the_name_of_a_roster_covers_weights_and_owners(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_false_vote_does_not_hold_a_majority),
+		cmocka_unit_test(test_where_no_more_can_be_banned_it_stays_out),
+		cmocka_unit_test(test_there_is_room_for_so_many_bans),
+		cmocka_unit_test(test_attempts_end_by_counts_of_their_own),
 		cmocka_unit_test(test_an_owner_that_signed_twice_is_banned),
 		cmocka_unit_test(test_a_majority_that_shows_nothing_is_not_believed_against_one_that_does),
 		cmocka_unit_test(test_a_lone_vote_is_believed_when_it_is_shown),

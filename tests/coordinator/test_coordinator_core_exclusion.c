@@ -373,6 +373,28 @@ static void test_a_roster_that_says_nothing_ends(void **state) {
 	rig_release(&r);
 }
 
+/* A roster of none was no attempt: it adds no time to the next one's. */
+static void test_time_grows_with_rosters_that_had_participants(void **state) {
+	(void)state;
+	struct rig r;
+	open_with_deadline(&r, 2, fast);
+	for (int s = 0; s < 16; s++) {
+		rig_say_all(&r, WORKERS, WORKER_REDUCING);
+		rig_wait(&r, RIG_S);
+	}
+	rig_wait(&r, RIG_S);
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		struct report rep = rig_report(&r, i, WORKER_READY);
+		rep.up_bytes_per_s = rep.down_bytes_per_s = fast[i];
+		rig_send(&r, i, &rep);
+	}
+	rig_expect(&r, RUN_REDUCE, 0, 3);
+	assert_int_equal(rig_doc(&r)->deadline_ms, 8216);
+	rig_restart(&r);
+	assert_int_equal(rig_doc(&r)->deadline_ms, 8216);
+	rig_release(&r);
+}
+
 /* Without it there are too few: it gets another attempt, with more time. */
 static void test_an_overdue_one_that_is_needed_opens_the_round_again(void **state) {
 	(void)state;
@@ -624,6 +646,7 @@ int main(void) {
 		cmocka_unit_test(test_who_accuses_one_that_is_put_away_is_not_overdue),
 		cmocka_unit_test(test_who_accuses_itself_is_outvoted),
 		cmocka_unit_test(test_a_roster_that_says_nothing_ends),
+		cmocka_unit_test(test_time_grows_with_rosters_that_had_participants),
 		cmocka_unit_test(test_an_overdue_one_that_is_needed_opens_the_round_again),
 		cmocka_unit_test(test_rosters_are_not_opened_again_all_the_time),
 		cmocka_unit_test(test_a_liar_and_its_favourite_do_not_have_the_run_to_themselves),

@@ -279,6 +279,24 @@ static void test_hand_over_follows_bandwidth(void **state) {
 	assert_int_equal(after[2], 150);
 }
 
+/* Five of eight are owners: none has more than two of the eight parts, whatever it says of its
+ * line. Three are too few for that: none has more than twice its part of the three. */
+static void test_nobody_owns_more_than_two_parts_of_the_roster(void **state) {
+	(void)state;
+	static const uint32_t none[NET_MAX_ROW];
+	static const uint64_t rates[] = {1ull << 40, 9000000, 1000000, 1000000, 1000000, 1000000, 1000000, 1000000};
+	uint32_t share[NET_MAX_ROW];
+	core_shares(800, 8, (struct core_owners){0x1f, 0}, rates, none, share);
+	assert_int_equal(share[0], 200);
+	assert_int_equal(sum_of(share, 8), 800);
+	for (int i = 0; i < 8; i++)
+		assert_true(share[i] <= 200 && (i < 5 || share[i] == 0));
+	core_shares(800, 8, (struct core_owners){0x07, 0}, rates, none, share);
+	assert_int_equal(sum_of(share, 8), 800);
+	for (int i = 0; i < 3; i++)
+		assert_true(share[i] <= 2 * 267);
+}
+
 /* ---- relayed owners ---- */
 
 /* Whatever the lines carry: each relayed owner gets at most half of what another one gets in equal
@@ -351,6 +369,7 @@ int main(void) {
 		cmocka_unit_test(test_one_absurd_rate_hides_nobodys),
 		cmocka_unit_test(test_extreme_rates),
 		cmocka_unit_test(test_hand_over_follows_bandwidth),
+		cmocka_unit_test(test_nobody_owns_more_than_two_parts_of_the_roster),
 		cmocka_unit_test(test_relayed_owners_get_half_a_part),
 		cmocka_unit_test(test_a_fast_relayed_line_owns_no_more),
 		cmocka_unit_test(test_relayed_heirs),

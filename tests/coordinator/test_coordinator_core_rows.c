@@ -515,10 +515,17 @@ static void test_columns_stay_with_their_owners(void **state) {
 	rig_release(&r);
 }
 
+static uint64_t line_of(uint32_t i) {
+	return i >= GRID - GRID / ROW ? 8000000 : 2000000;
+}
+
 static void ready_with_lines(struct rig *r) {
 	for (uint32_t i = 0; i < GRID; i++) {
 		struct report rep = rig_report(r, i, WORKER_READY);
-		rep.up_bytes_per_s = rep.down_bytes_per_s = i >= GRID - GRID / ROW ? 8000000 : 2000000;
+		rep.up_bytes_per_s = rep.down_bytes_per_s = line_of(i);
+		rep.n_receipts = GRID;
+		for (uint32_t of = 0; of < GRID; of++)
+			rep.receipts[of] = (struct report_receipt){of, receipt_band(line_of(of))};
 		rig_send(r, i, &rep);
 	}
 }

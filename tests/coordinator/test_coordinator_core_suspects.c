@@ -273,6 +273,25 @@ static void test_a_pair_that_is_apart_hears_of_it(void **state) {
 	rig_release(&r);
 }
 
+/* One of the pair has closed its connection since, and says nothing: it has ended, and nobody is
+ * told of routers. */
+static void test_a_pair_of_which_one_ends(void **state) {
+	(void)state;
+	uint8_t key[NET_KEY_BYTES];
+	struct rig r;
+	rig_reducing(&r, 2, 4);
+	part(&r);
+	commit_with(&r, 4);
+	part(&r);
+	const uint32_t other = notice_of(&r, 3).others[0];
+	rig_key(3, key);
+	core_listens(r.core, r.now_us, key, false);
+	assert_int_equal(notice_of(&r, other).kind, NOTICE_NONE);
+	core_listens(r.core, r.now_us, key, true);
+	assert_int_equal(notice_of(&r, other).kind, NOTICE_APART);
+	rig_release(&r);
+}
+
 /* One that moves is tried at once. */
 static void test_a_pair_of_which_one_moves(void **state) {
 	(void)state;
@@ -376,6 +395,7 @@ int main(void) {
 		cmocka_unit_test(test_back_in_the_next_round),
 		cmocka_unit_test(test_a_pair_that_is_apart),
 		cmocka_unit_test(test_a_pair_that_is_apart_hears_of_it),
+		cmocka_unit_test(test_a_pair_of_which_one_ends),
 		cmocka_unit_test(test_a_pair_of_which_one_moves),
 		cmocka_unit_test(test_one_liar_holds_nobody_up),
 		cmocka_unit_test(test_a_liar_is_not_believed_twice_in_a_round),

@@ -151,6 +151,8 @@ static void write_page(const struct service *s, json_t *status) {
 		"	mark.dispatchEvent(new PointerEvent('pointermove', { bubbles: true, clientX: box.x, clientY: box.y }));\n"
 		"	const root = document.documentElement, line = document.querySelector('polyline');\n"
 		"	root.dataset.overflow = root.scrollWidth - root.clientWidth;\n"
+		"	const fleet = document.querySelector('.scroll:has(#workers)');\n"
+		"	root.dataset.clipped = fleet.scrollWidth - fleet.clientWidth;\n"
 		"	root.dataset.members = [...document.querySelectorAll('#workers tr')].map(tr => tr.className + ':' +\n"
 		"		tr.children[1].textContent).join();\n"
 		"	root.dataset.meetings = document.getElementById('meetings').hidden ? 'hidden' :\n"
@@ -172,6 +174,7 @@ static void look(int width, bool dark, const char *expected) {
 	browser_look(dir, "page.html", width, dark, &seen);
 	assert_null(strstr(seen.complaints, "CONSOLE"));
 	assert_non_null(strstr(seen.dom, "data-overflow=\"0\""));
+	assert_non_null(strstr(seen.dom, "data-clipped=\"0\"")); /* the times of workers, its last column */
 	assert_non_null(strstr(seen.dom, "data-drawn=\"true\""));
 	assert_non_null(strstr(seen.dom, expected));
 	assert_non_null(strstr(seen.dom, ">round 0: loss 5.0000, 3 participants, 2.50 s</div>"));

@@ -30,12 +30,15 @@ static struct core_record full_record(uint16_t n_members) {
 	rec.blame_level = 5;
 	rec.blame_until = 0x4142434445464748;
 	rec.reputation = (struct core_reputation){.rounds = 7,
+											  .audited = 6,
 											  .strikes = 2,
 											  .reason = 1,
 											  .appealed = true,
 											  .struck_round = 8,
 											  .quarantined_until = 9,
-											  .until_before = 10};
+											  .until_before = 10,
+											  .evaded = 1,
+											  .spent = true};
 	rec.n_members = rec.n_blamed = n_members;
 	for (int k = 0; k < SET_WORDS(n_members); k++) {
 		rec.owners[k] = 0x5152535455565758 + (uint64_t)k;
@@ -69,12 +72,14 @@ static void test_round_trip(void **state) {
 		assert_int_equal(in.id, out.id);
 		assert_int_equal(in.blame_level, out.blame_level);
 		assert_int_equal(in.blame_until, out.blame_until);
+		assert_int_equal(in.reputation.audited, out.reputation.audited);
 		assert_true(in.reputation.rounds == out.reputation.rounds && in.reputation.strikes == out.reputation.strikes &&
 					in.reputation.reason == out.reputation.reason);
 		assert_true(in.reputation.struck_round == out.reputation.struck_round &&
 					in.reputation.quarantined_until == out.reputation.quarantined_until);
 		assert_true(in.reputation.appealed == out.reputation.appealed &&
-					in.reputation.until_before == out.reputation.until_before);
+					in.reputation.until_before == out.reputation.until_before &&
+					in.reputation.evaded == out.reputation.evaded && in.reputation.spent == out.reputation.spent);
 		assert_int_equal(in.n_blamed, out.n_blamed);
 		assert_memory_equal(in.blamed, out.blamed, sizeof in.blamed);
 		assert_memory_equal(in.lease_first, out.lease_first, sizeof in.lease_first);

@@ -116,9 +116,13 @@ static void test_the_heldout_loss_is_the_first_participants(void **state) {
 	assert_heldout(b, "1 4.5\n2 1e+06\n");
 	json_t *s = service_status(b->service, b->now_us, false), *last = json_object_get(s, "heldout");
 	assert_int_equal(json_integer_value(json_object_get(last, "round")), 2);
+	assert_int_equal(json_integer_value(json_object_get(last, "claimed_by")), 0); /* the first to join */
 	json_decref(s);
 	bench_restart(b);
 	assert_heldout(b, "1 4.5\n2 1e+06\n");
+	s = service_status(b->service, b->now_us, false);
+	assert_true(json_is_null(json_object_get(json_object_get(s, "heldout"), "claimed_by")));
+	json_decref(s);
 	char why[SERVICE_ROLLBACK_BYTES];
 	struct rv_errtext et = {0};
 	assert_int_equal(service_rollback(b->service, b->now_us, 1, true, why, &et), RV_OK);

@@ -1,4 +1,4 @@
-/* The status of many members is made once a second for all who ask; that of few for each. */
+/* The status of many members is made once a second for all who ask; that of few at a pace. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,12 +35,21 @@ static double up_s(const char *text) {
 	return up;
 }
 
-static void test_of_few_it_is_always_new(void **state) {
+static const char *json_at(struct status_cache *c, const struct service *s, int64_t now_us) {
+	return status_cache_text(c, s, now_us, STATUS_PAGE_JSON);
+}
+
+/* Who looks now and then sees what is now; who asks without pause, what is a moment old. */
+static void test_of_few_it_is_new_at_a_pace(void **state) {
 	(void)state;
 	struct service *s = new_service(SERVICE_MEMBERS_FEW);
 	struct status_cache c = {0};
-	assert_true(up_s(status_cache_text(&c, s, NOW_US, false)) == 4);
-	assert_true(up_s(status_cache_text(&c, s, NOW_US + 1000, false)) > 4);
+	assert_true(up_s(json_at(&c, s, NOW_US)) == 4);
+	for (int i = 1; i < STATUS_CACHE_BURST; i++)
+		assert_true(up_s(json_at(&c, s, NOW_US + i * 1000)) > 4 + (i - 0.5) / 1000);
+	const double last = up_s(json_at(&c, s, NOW_US + 100000));
+	assert_true(last < 4.1 && up_s(json_at(&c, s, NOW_US + 200000)) == last);
+	assert_true(up_s(json_at(&c, s, NOW_US + STATUS_CACHE_FEW_US)) == 4 + STATUS_CACHE_FEW_US / 1e6);
 	status_cache_release(&c);
 	service_free(s);
 }
@@ -49,26 +58,54 @@ static void test_of_many_it_is_made_once_a_second(void **state) {
 	(void)state;
 	struct service *s = new_service(SERVICE_MEMBERS_FEW + 1);
 	struct status_cache c = {0};
-	assert_true(up_s(status_cache_text(&c, s, NOW_US, false)) == 4);
-	assert_true(up_s(status_cache_text(&c, s, NOW_US + STATUS_CACHE_US - 1, false)) == 4);
-	assert_true(up_s(status_cache_text(&c, s, NOW_US + STATUS_CACHE_US - 1, true)) > 4); /* the operator's */
-	assert_true(up_s(status_cache_text(&c, s, NOW_US + STATUS_CACHE_US, false)) == 5);
-	json_t *o = json_loads(status_cache_text(&c, s, NOW_US, false), 0, NULL);
+	assert_true(up_s(json_at(&c, s, NOW_US)) == 4);
+	assert_true(up_s(json_at(&c, s, NOW_US + STATUS_CACHE_US - 1)) == 4);
+	assert_non_null(strstr(status_cache_text(&c, s, NOW_US + STATUS_CACHE_US - 1, STATUS_PAGE_METRICS), "# HELP"));
+	assert_true(up_s(json_at(&c, s, NOW_US + STATUS_CACHE_US)) == 5);
+	json_t *o = json_loads(json_at(&c, s, NOW_US), 0, NULL);
 	json_t *m = json_array_get(json_object_get(o, "members"), 0);
 	assert_null(json_object_get(m, "paths"));
 	assert_true(json_is_integer(json_object_get(json_object_get(m, "meets"), "relayed")));
 	json_decref(o);
-	o = json_loads(status_cache_text(&c, s, NOW_US, true), 0, NULL);
+	o = service_status_page(s, NOW_US, 0);
 	assert_non_null(json_object_get(json_array_get(json_object_get(o, "members"), 0), "paths"));
 	json_decref(o);
 	status_cache_release(&c);
 	service_free(s);
 }
 
+/* Of all that may be in memory: `rivulet-worker update --check` takes 16 MiB. */
+static void test_of_as_many_as_there_can_be(void **state) {
+	(void)state;
+	struct service *s = new_service(NET_MAX_HERE);
+	struct status_cache c = {0};
+	const size_t json = strlen(json_at(&c, s, NOW_US));
+	const size_t metrics = strlen(status_cache_text(&c, s, NOW_US, STATUS_PAGE_METRICS));
+	print_message("%d members: status %zu bytes, metrics %zu\n", NET_MAX_HERE, json, metrics);
+	assert_true(json < 8 << 20 && metrics < 8 << 20);
+	uint32_t next = 0;
+	size_t seen = 0;
+	for (bool more = true; more;) {
+		json_t *o = service_status_page(s, NOW_US, next);
+		const json_t *members = json_object_get(o, "members"), *last = json_object_get(o, "members_next");
+		assert_true(json_array_size(members) <= SERVICE_PAGE_MEMBERS);
+		assert_int_equal(json_object_get(o, "run") != NULL, next == 0);
+		assert_int_equal(json_integer_value(json_object_get(json_array_get(members, 0), "member")), next);
+		seen += json_array_size(members);
+		more = json_is_integer(last);
+		next = (uint32_t)json_integer_value(last);
+		json_decref(o);
+	}
+	assert_int_equal(seen, NET_MAX_HERE);
+	status_cache_release(&c);
+	service_free(s);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_of_few_it_is_always_new),
+		cmocka_unit_test(test_of_few_it_is_new_at_a_pace),
 		cmocka_unit_test(test_of_many_it_is_made_once_a_second),
+		cmocka_unit_test(test_of_as_many_as_there_can_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

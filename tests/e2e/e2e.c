@@ -345,6 +345,24 @@ json_t *e2e_status(struct e2e *e) {
 	return status;
 }
 
+json_t *e2e_status_of(struct e2e *e, const char *key) {
+	json_t *status = e2e_status(e), *o = json_incref(json_object_get(status, key));
+	json_decref(status);
+	return o;
+}
+
+int64_t e2e_strikes(struct e2e *e, size_t member) {
+	json_t *members = e2e_status_of(e, "members");
+	const json_t *m = json_array_get(members, member);
+	assert_int_equal(e2e_int(m, "member"), member);
+	const json_t *reputation = json_object_get(m, "reputation");
+	const int64_t n = e2e_int(reputation, "strikes");
+	if (n > 0)
+		print_message("member %zu: %d strikes, the last one: %s\n", member, (int)n, e2e_text(reputation, "reason"));
+	json_decref(members);
+	return n;
+}
+
 /* ---- logs ---- */
 
 const char *e2e_text(const json_t *object, const char *key) {

@@ -101,6 +101,10 @@ int e2e_run(struct e2e *e, const char *name, const char *const *argv, int status
 /* What `rivulet-coordinator status` says of the run, as the coordinator serves. The caller's
  * reference. */
 json_t *e2e_status(struct e2e *e);
+/* One field of that. The caller's reference. */
+json_t *e2e_status_of(struct e2e *e, const char *key);
+/* The strikes of a member, by that; prints the reason of the last one. */
+int64_t e2e_strikes(struct e2e *e, size_t member);
 
 /* The first event `name` in a log, from line `*from` on, whose integer `key` is >= `at_least` (key
  * NULL: any); waits for it. *from (NULL: 0) moves past it. The caller's reference. */

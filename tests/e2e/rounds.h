@@ -17,6 +17,8 @@ int64_t e2e_latest_round(const struct e2e *e, int i);
  * Behind a gate: it may last. */
 void e2e_wait_level(struct e2e *e, int n);
 void e2e_wait_level_but(struct e2e *e, int n, int lost); /* the same without member `lost` */
+/* The same, or one round behind: steps ahead that a gate stops keep a worker in that round. */
+void e2e_wait_nearly_level(struct e2e *e, int n);
 /* Workers 0, 1, 2 took `round` up again without worker 3, which was lost at lost_s, and committed
  * it. Prints how long that took, as `what`. */
 void e2e_assert_committed_by_survivors(struct e2e *e, int64_t round, double lost_s, const char *what);

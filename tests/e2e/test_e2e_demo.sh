@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # test_e2e_demo.sh BIN: the demo itself, small: its table and report, what it says when a port is
-# taken or the output directory is not its own, and that Ctrl-C leaves no process. Every wait is
-# bounded; everything is made under one temporary directory.
+# taken or the output directory is not its own, and that Ctrl-C leaves no process. It waits
+# for what it needs as long as the process that makes it runs; CTest has the limit. Everything is
+# made under one temporary directory.
 set -euo pipefail
 export RIVULET_BIN=$1
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -55,13 +56,24 @@ echo "ok: leaves other people's directories alone"
 rm -f "$work/whole/coordinator/listen"
 "$RIVULET_BIN/rivulet-coordinator" serve --dir "$work/whole/coordinator" --listen 127.0.0.1:0 >"$work/holder.txt" 2>&1 &
 holder=$!
-for _ in $(seq 600); do [ -s "$work/whole/coordinator/listen" ] && break || sleep 0.1; done
+until [ -s "$work/whole/coordinator/listen" ]; do
+	kill -0 "$holder" || fail "the coordinator ended: $(cat "$work/holder.txt")"
+	sleep 0.1
+done
 port=$(sed 's/.*://' "$work/whole/coordinator/listen")
 if "$top/lab/demo.sh" "${small[@]}" --no-baselines --out "$work/port" --port "$port" >"$work/port.txt" 2>&1; then fail "took a port that is in use"; fi
 grep -q "$port" "$work/port.txt" || fail "the text about the port does not name it"
 kill "$holder" && wait "$holder" || fail "the coordinator ended with $?"
 holder=
 echo "ok: a port that is taken is named"
+
+exec {lock}<"$work/whole" # as a demo that runs there holds it
+flock -n "$lock"
+if "$top/lab/demo.sh" "${small[@]}" --no-baselines --out "$work/whole" >"$work/twice.txt" 2>&1; then fail "moved a demo that runs"; fi
+exec {lock}<&-
+grep -q "a demo is running in" "$work/twice.txt" || fail "the text does not say that a demo is running"
+[ -f "$work/whole/report.html" ] || fail "the demo that runs was moved away"
+echo "ok: a demo that runs is left alone"
 
 # A terminal's Ctrl-C is SIGINT; a background job of a shell would ignore it, so the demo gets it
 # with its default action.
@@ -70,7 +82,10 @@ interrupt() { # NAME WHEN ARGS...: runs the demo, and ends it when a command suc
 	shift 2
 	env --default-signal=INT "$top/lab/demo.sh" --data "$work/text" --workers 2 "$@" --out "$work/$name" >"$work/$name.txt" 2>&1 &
 	demo=$!
-	for _ in $(seq 2400); do eval "$when" && break || sleep 0.05; done
+	until eval "$when"; do
+		kill -0 "$demo" || fail "the demo ended before it could be interrupted ($name)"
+		sleep 0.05
+	done
 	kill -INT "$demo"
 	wait "$demo" || status=$?
 	demo=

@@ -26,6 +26,10 @@
 	"n-layer = 1\nn-head = 1\nn-embd = 8\ncontext = 8\nbatch = 2\nrounds = 100000\n"                                   \
 	"steps-per-round = 4\nmin-workers = 1\ndata-shards = 1\n" E2E_PATIENT
 
+#define FEW_ROUNDS                                                                                                     \
+	"n-layer = 1\nn-head = 1\nn-embd = 8\ncontext = 8\nbatch = 2\nrounds = 8\n"                                        \
+	"steps-per-round = 4\nmin-workers = 1\ndata-shards = 1\nholdout-every = 20\n" E2E_PATIENT
+
 static void start_as(struct e2e *e, int i, const char *program, const char *device, bool streams) {
 	const char *const args[] = {"--device", device, "--eval-every", "0", "--stream-state", streams ? "yes" : "no"};
 	memcpy(e->worker_args, args, sizeof args);
@@ -110,7 +114,7 @@ static void with_eager_updates_they_do_too(void **state) {
 /* ---- what its person allows of a GPU ---- */
 
 /* Starts a worker on the emulated GPU in a run of its own; returns what the emulator shows. */
-static const struct emu_watch *open_watched(struct e2e *e, const char *config) {
+static const struct emu_watch *open_watched(struct e2e *e, const char *config, const char *program, bool streams) {
 	char path[E2E_PATH], env[E2E_PATH + 32];
 	e2e_open(e, config, 1);
 	e2e_path(e, "gpu", path);
@@ -121,7 +125,7 @@ static const struct emu_watch *open_watched(struct e2e *e, const char *config) {
 	(void)close(fd);
 	snprintf(env, sizeof env, EMU_WATCH_ENV "=%s", path);
 	assert_int_equal(putenv(env), 0);
-	start_as(e, 0, "rivulet-worker", "cuda", true); /* without a sandbox: the emulator writes that file */
+	start_as(e, 0, program, "cuda", streams); /* without a sandbox: the emulator writes that file */
 	assert_int_equal(unsetenv(EMU_WATCH_ENV), 0);
 	return w;
 }
@@ -171,13 +175,17 @@ static void gpu_memory_is_kept(const struct e2e *e, const struct emu_watch *w) {
 	assert_true(now_of(&w->peak_bytes) > 0 && now_of(&w->peak_bytes) < took); /* since it was all free */
 }
 
-static void gpu_memory_is_given_back(const struct e2e *e, const struct emu_watch *w) {
-	const uint64_t launches = now_of(&w->launches);
-	e2e_tell_ok(e, 0, "set free-memory-after=0", "In force now");
-	e2e_tell_ok(e, 0, "pause", "Paused");
+static void wait_for_no_memory(const struct emu_watch *w) {
 	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "a GPU without the worker's memory");
 		 now_of(&w->device_bytes) + now_of(&w->pinned_bytes) > 0;)
 		deadline_pause(&d);
+}
+
+static void gpu_memory_is_given_back(const struct e2e *e, const struct emu_watch *w) {
+	const uint64_t launches = now_of(&w->launches);
+	e2e_tell_ok(e, 0, "set free-memory-after=-1", "In force now"); /* of a GPU it is free at once all the same */
+	e2e_tell_ok(e, 0, "pause", "Paused");
+	wait_for_no_memory(w);
 	const uint64_t at_rest = now_of(&w->launches);
 	json_decref(e2e_worker_status(e, 0)); /* a while later */
 	assert_true(at_rest >= launches && now_of(&w->launches) == at_rest);
@@ -190,11 +198,43 @@ static void gpu_memory_is_given_back(const struct e2e *e, const struct emu_watch
 static void a_gpu_stays_its_owners(void **state) {
 	static struct e2e e;
 	*state = &e;
-	const struct emu_watch *w = open_watched(&e, OWN_RUN);
+	const struct emu_watch *w = open_watched(&e, OWN_RUN, "rivulet-worker", true);
 	e2e_wait_counted(&e, 0);
 	gpu_share_is_kept(&e, w);
 	gpu_memory_is_kept(&e, w);
 	gpu_memory_is_given_back(&e, w);
+}
+
+/* The storage thread stays at a failpoint, for longer than the test: a pause gives the GPU back all
+ * the same. The worker that is killed then goes on from what the disk has, and a replay has its
+ * bits. */
+static void check_a_blocked_disk(void **state, bool streams) {
+	static struct e2e e;
+	char chain[65], full[65];
+	*state = &e;
+	assert_int_equal(setenv("RIVULET_FAILPOINT", "replica.begin@3=delay:600000", 1), 0);
+	const struct emu_watch *w = open_watched(&e, FEW_ROUNDS, "rivulet-worker-failpoint", streams);
+	assert_int_equal(unsetenv("RIVULET_FAILPOINT"), 0);
+	json_decref(e2e_wait_event(&e.workers[0], "failpoint", NULL, 0, NULL));
+	assert_true(now_of(&w->device_bytes) > 0);
+	e2e_tell_ok(&e, 0, "pause", "Paused");
+	wait_for_no_memory(w);
+	json_decref(e2e_worker_status(&e, 0)); /* it answers */
+	process_kill(&e.workers[0]);
+	start_as(&e, 0, NULL, "cuda", streams);
+	json_decref(e2e_worker_status(&e, 0)); /* as soon as it answers */
+	e2e_tell_ok(&e, 0, "resume", "Going on");
+	e2e_assert_same_end(&e, (const int[]){0}, 1, chain, full);
+	assert_int_equal(setenv("RIVULET_CUDA_PLUGIN", EMULATED_PLUGIN, 1), 0);
+	e2e_assert_replayed(&e, 1, chain, full);
+	assert_int_equal(unsetenv("RIVULET_CUDA_PLUGIN"), 0);
+	e2e_close(&e);
+	*state = NULL;
+}
+
+static void a_blocked_disk_keeps_no_gpu(void **state) {
+	check_a_blocked_disk(state, false);
+	check_a_blocked_disk(state, true);
 }
 
 int main(void) {
@@ -203,6 +243,7 @@ int main(void) {
 		cmocka_unit_test_teardown(in_sixteen_bits_they_do_too, e2e_teardown),
 		cmocka_unit_test_teardown(with_eager_updates_they_do_too, e2e_teardown),
 		cmocka_unit_test_teardown(a_gpu_stays_its_owners, e2e_teardown),
+		cmocka_unit_test_teardown(a_blocked_disk_keeps_no_gpu, e2e_teardown),
 	};
 	(void)signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);

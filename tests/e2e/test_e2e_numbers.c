@@ -10,17 +10,6 @@ enum { GONE = 72, AT_ONCE = 12, WORKERS = 4 };
 static const char config[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
 							 "min-workers = 4\nsteps-per-round = 2\nrounds = 3\nsnapshot-every = 2\n" E2E_PATIENT;
 
-/* As coordinator_make, but with a text for workers. */
-static void open_run(struct coordinator *c) {
-	struct invite in;
-	struct rv_errtext et = {0};
-	e2e_open(&c->e, config, WORKERS);
-	assert_int_equal(address_parse(c->e.listen, &c->at, &et), RV_OK);
-	assert_int_equal(invite_parse(c->e.links[0], &in, &et), RV_OK);
-	memcpy(c->run_id, in.run_id, sizeof c->run_id);
-	memcpy(c->root, in.key, sizeof c->root);
-}
-
 static void join_and_go(struct coordinator *c, uint32_t who) {
 	struct client k;
 	struct invite in;
@@ -39,7 +28,7 @@ static void four_of_seventy_six_end_in_the_bits_of_the_lab(void **state) {
 	static struct coordinator c;
 	char chain[65], full[65];
 	*state = &c.e;
-	open_run(&c);
+	coordinator_make_for(&c, config, WORKERS);
 	for (uint32_t who = 0; who < GONE; who++) {
 		if (who % AT_ONCE == 0)
 			e2e_make_links(&c.e, 0, AT_ONCE);

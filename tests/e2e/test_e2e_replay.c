@@ -44,7 +44,7 @@ static void kill_worker(struct e2e *e, int worker) {
 
 /* One is killed and comes back, with its files or without the shared state; one comes when rounds
  * have passed. All are in before the run goes on to its end. */
-static void check_a_run(void **state, const char *run, bool loses_state) {
+static void check_a_run_with(void **state, const char *run, bool loses_state, const char *const *later_args) {
 	static struct e2e e;
 	char chain[65], full[65];
 	*state = &e;
@@ -57,6 +57,8 @@ static void check_a_run(void **state, const char *run, bool loses_state) {
 	e2e_wait_for_round(&e, (const int[]){0}, 1, 40);
 	if (loses_state)
 		remove_state(&e, 2);
+	for (int i = 0; later_args && later_args[i]; i++)
+		e.worker_args[i] = later_args[i];
 	e2e_start_worker(&e, 2, E2E_GATED, NULL);
 	e2e_start_worker(&e, 3, E2E_GATED, NULL);
 	e2e_wait_level(&e, 4);
@@ -65,12 +67,22 @@ static void check_a_run(void **state, const char *run, bool loses_state) {
 	e2e_assert_replayed(&e, 4, chain, full);
 }
 
+static void check_a_run(void **state, const char *run, bool loses_state) {
+	check_a_run_with(state, run, loses_state, NULL);
+}
+
 static void what_happened_to_the_run_does_not_matter(void **state) {
 	check_a_run(state, config, false);
 }
 
 static void a_worker_that_lost_the_shared_state(void **state) {
 	check_a_run(state, config, true);
+}
+
+/* It had less memory when it came back: other bits from there on. */
+static void a_worker_that_chose_other_savings(void **state) {
+	check_a_run_with(state, config, false,
+					 (const char *const[]){"--moments=int8", "--micro-batch=1", "--recompute=block", NULL});
 }
 
 static void a_run_with_steps_ahead(void **state) {
@@ -186,6 +198,7 @@ int main(void) {
 		cmocka_unit_test_teardown(steps_by_time_are_replayed, e2e_teardown),
 		cmocka_unit_test_teardown(what_happened_to_the_run_does_not_matter, e2e_teardown),
 		cmocka_unit_test_teardown(a_worker_that_lost_the_shared_state, e2e_teardown),
+		cmocka_unit_test_teardown(a_worker_that_chose_other_savings, e2e_teardown),
 		cmocka_unit_test_teardown(a_run_with_steps_ahead, e2e_teardown),
 		cmocka_unit_test_teardown(two_copies_were_lost, e2e_teardown),
 		cmocka_unit_test_teardown(a_run_with_error_feedback, e2e_teardown),

@@ -32,6 +32,32 @@ static void nine_workers_in_three_rows(void **state) {
 	ends_as_in_one_process(state, SMALL_RUN "ownership = equal\ndata-shards = 9\nmin-workers = 9\nrow-size = 3\n", 9);
 }
 
+/* Rules that look at all contributions of a row: six workers in two rows of three end as the lab
+ * does, and as a replay of their traces. At a limit of one median, norms are limited in each
+ * chunk. */
+static void six_workers_in_two_rows_by(void **state, const char *merge) {
+	static struct e2e e;
+	char config[512], chain[65], full[65];
+	*state = &e;
+	(void)snprintf(config, sizeof config, SMALL_RUN "ownership = equal\ndata-shards = 6\nmin-workers = 6\n%s", merge);
+	e2e_open(&e, config, 6);
+	e2e_start_workers(&e, 6);
+	e2e_assert_labs_end(&e, 6, chain, full);
+	e2e_assert_replayed(&e, 6, chain, full);
+}
+
+static void rows_by_agreement(void **state) {
+	six_workers_in_two_rows_by(state, "row-size = 3\nmerge = agreed\nouter-clip = 1\n");
+}
+
+static void trimmed_rows(void **state) {
+	six_workers_in_two_rows_by(state, "row-size = 5\nmerge = trimmed\n");
+}
+
+static void centered_rows(void **state) {
+	six_workers_in_two_rows_by(state, "row-size = 3\nmerge = centered\nouter-clip = 1\n");
+}
+
 /* One of nine is killed as its second all-reduce begins: its column goes to another one of its row,
  * the others end in one state, and a replay of all traces, with the rows as they were, ends there,
  * too. It starts first, so it takes part. Rows and columns are by lines as measured. */
@@ -132,6 +158,9 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(four_workers_in_two_rows, e2e_teardown),
 		cmocka_unit_test_teardown(nine_workers_in_three_rows, e2e_teardown),
+		cmocka_unit_test_teardown(rows_by_agreement, e2e_teardown),
+		cmocka_unit_test_teardown(trimmed_rows, e2e_teardown),
+		cmocka_unit_test_teardown(centered_rows, e2e_teardown),
 		cmocka_unit_test_teardown(one_of_nine_is_killed, e2e_teardown),
 		cmocka_unit_test_teardown(sixteen_workers_in_rows_of_four, e2e_teardown),
 		cmocka_unit_test_teardown(thirty_six_workers_in_rows_of_six, e2e_teardown),

@@ -97,6 +97,33 @@ static void settings_that_are_damaged_stop_the_start(void **state) {
 	process_assert_exit(&e.workers[0], 2);
 }
 
+/* Limits that the run cannot live with are refused where they are given, and not kept. */
+static void a_refused_limit_is_not_kept(void **state) {
+	static const char *const refused[] = {"max-memory=1MB", "max-disk=1MB", "shard=7"};
+	static struct e2e e;
+	char dir[E2E_PATH];
+	long from = 0;
+	*state = &e;
+	open_with_a_cap(&e, alone);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, &from));
+	interrupt(&e, 0);
+	e2e_worker_dir(&e, 0, dir);
+	for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+		const char *set[] = {"rivulet-worker", "set", refused[i], "--dir", dir, NULL};
+		char option[64];
+		assert_in_range(e2e_run(&e, "set", set, -1), 1, 2);
+		snprintf(option, sizeof option, "--%s", refused[i]);
+		say_only(&e, option);
+		e2e_launch_worker(&e, 0);
+		assert_in_range(process_wait(&e.workers[0]), 1, 2);
+		say_only(&e, NULL);
+		e2e_start_worker(&e, 0, NULL, NULL);
+		json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, &from));
+		interrupt(&e, 0);
+	}
+}
+
 /* Its metrics cannot be written: that shows only when it is a member. */
 static void a_failure_after_the_join_keeps_the_place(void **state) {
 	static struct e2e e;
@@ -189,6 +216,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_cap_survives_the_restart_that_the_program_proposes, e2e_teardown),
 		cmocka_unit_test_teardown(totals_count_over_restarts, e2e_teardown),
+		cmocka_unit_test_teardown(a_refused_limit_is_not_kept, e2e_teardown),
 		cmocka_unit_test_teardown(settings_that_are_damaged_stop_the_start, e2e_teardown),
 		cmocka_unit_test_teardown(a_failure_after_the_join_keeps_the_place, e2e_teardown),
 		cmocka_unit_test_teardown(the_last_words_are_about_the_run, e2e_teardown),

@@ -2,6 +2,7 @@
  * Ctrl-C at any time, twice, before the join; and what the worker says. */
 #include "e2e.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 
 #include <netinet/in.h>
 #include <signal.h>
@@ -51,6 +52,42 @@ static bool joined(const struct e2e *e, int i) {
 	e2e_worker_dir(e, i, dir);
 	snprintf(path, sizeof path, "%s/run.conf", dir);
 	return stat(path, &st) == 0;
+}
+
+/* Three ask by one link: one call approves two, another all that are left. */
+static void several_are_approved_at_once(void **state) {
+	static struct e2e e;
+	char dir[E2E_PATH], log[E2E_PATH];
+	*state = &e;
+	e2e_open(&e, pair, 3);
+	e2e_path(&e, "coordinator", dir);
+	e2e_path(&e, "approve-link.log", log);
+	e2e_run(&e, "approve-link",
+			(const char *[]){"rivulet-coordinator", "invite", "--dir", dir, "--uses", "3", "--approve", NULL}, 0);
+	char *link = scratch_read(log, NULL), prefix[3][17];
+	link[strcspn(link, "\n")] = '\0';
+	for (int i = 0; i < 3; i++) {
+		snprintf(e.links[i], sizeof e.links[i], "%s", link);
+		e2e_launch_worker(&e, i);
+		json_t *j = e2e_wait_event(&e.workers[i], "waiting", NULL, 0, NULL);
+		const char *at = strstr(e2e_text(j, "text"), "fingerprint ");
+		assert_non_null(at);
+		snprintf(prefix[i], sizeof prefix[i], "%.16s", at + strlen("fingerprint "));
+		json_decref(j);
+	}
+	free(link);
+	e2e_run(&e, "two",
+			(const char *[]){"rivulet-coordinator", "members", "approve", prefix[0], "beef00", prefix[1], "--dir", dir,
+							 NULL},
+			1);
+	assert_said(&e, "two.log", "beef00: no computer that asks");
+	assert_said(&e, "two.log", "1 of 3 were not decided");
+	for (int i = 0; i < 2; i++)
+		json_decref(e2e_wait_event(&e.workers[i], "joined", NULL, 0, NULL));
+	e2e_run(&e, "all", (const char *[]){"rivulet-coordinator", "members", "approve", "--all", "--dir", dir, NULL}, 0);
+	json_decref(e2e_wait_event(&e.workers[2], "joined", NULL, 0, NULL));
+	e2e_run(&e, "none", (const char *[]){"rivulet-coordinator", "members", "approve", "--all", "--dir", dir, NULL}, 0);
+	assert_said(&e, "none.log", "nobody asks");
 }
 
 /* Without a terminal and without --yes the terms are printed, and nothing is spent. */
@@ -355,6 +392,7 @@ static void an_invite_may_need_approval(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(several_are_approved_at_once, e2e_teardown),
 		cmocka_unit_test_teardown(an_invite_may_need_approval, e2e_teardown),
 		cmocka_unit_test_teardown(nothing_is_spent_without_consent, e2e_teardown),
 		cmocka_unit_test_teardown(a_bad_text_costs_no_invite, e2e_teardown),

@@ -1,7 +1,9 @@
-/* gemm_loop.c: the matrix product of kernels/cuda/gemm.h as loops, in place of cuBLASLt. Enqueued
- * like a kernel, so that lazy streams see it. TEST ONLY. */
+/* gemm_loop.c: the matrix product of kernels/cuda/gemm.h as loops, in place of cuBLASLt, with sums
+ * of rows by the kernel behind it. Enqueued like a kernel, so that lazy streams see it. TEST
+ * ONLY. */
 #include "kernels/cuda/gemm.h"
 
+#include "kernels/cuda/launch_epilogue.h"
 #include "tests/emu/runtime.h"
 
 #include <math.h>
@@ -106,5 +108,7 @@ void gemm_close(struct gemm *g) {
 bool gemm_run(struct gemm *g, cudaStream_t stream, const struct gemm_call *call) {
 	(void)g;
 	(void)emu_enqueue(stream, run, call, sizeof *call);
+	if (call->epilogue == GEMM_SUMS)
+		launch_epilogue(stream, call);
 	return true;
 }

@@ -1,10 +1,12 @@
-// tensor.h: the emulated twins of kernels/cuda/ptx.cuh: tensor-core products and asynchronous
+// tensor.h: the emulated twins of kernels/cuda/ptx.cuh: 2^x, tensor-core products and asynchronous
 // copies, with fragments laid out among the lanes as the PTX ISA says (sections mma.m16n8k16,
 // ldmatrix, cp.async).
 #ifndef RV_TESTS_EMU_TENSOR_H
 #define RV_TESTS_EMU_TENSOR_H
 
 #include "tests/emu/device.h"
+
+#include <cfloat>
 
 namespace emu {
 
@@ -31,6 +33,11 @@ void start_copy(shared<uint4> to, const void *from);
 void finish_copies(unsigned groups_left, place at);
 
 } // namespace emu
+
+inline float exp2_ftz(float x) {
+	float y = exp2f(x);
+	return y < FLT_MIN ? 0 : y;
+}
 
 inline void mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], EMU_HERE) {
 	emu::mma_arg arg{d, a, b};

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { REQUEST_BYTES = 512, REPLY_BYTES = NET_MAX_CONFIG_BYTES + 512 };
+enum { REQUEST_BYTES = NET_MAX_REPORT_BYTES, REPLY_BYTES = NET_MAX_CONFIG_BYTES + 512 };
 
 /* ---- requests ---- */
 

@@ -1,7 +1,7 @@
-/* fuzz_state_files.c: snapshot, log and replica files, and pieces as peers send them. The first
- * byte chooses the kind and whether rounds exchange fragments; the rest is tried as a file, and
- * laid over the front of a valid one whose checks are then made right, since no search finds a
- * BLAKE2b value; pieces are laid over a valid zstd frame. */
+/* fuzz_state_files.c: snapshot, log, replica and inner state files, and pieces as peers send them.
+ * The first byte chooses the kind and whether rounds exchange fragments; the rest is tried as a
+ * file, and laid over the front of a valid one whose checks are then made right, since no search
+ * finds a BLAKE2b value; pieces are laid over a valid zstd frame. */
 #include "worker/state/replica_file.h"
 #include "worker/state/state_file.h"
 
@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum { VALUES = 300, ROUND = 3, REPLICA_PAYLOAD_BYTES = 40, FILE_BYTES_MAX = 8192 };
-enum kind { SNAPSHOT = STATE_KIND_SNAPSHOT, LOG = STATE_KIND_LOG, REPLICA, PIECE, KINDS };
+enum kind { SNAPSHOT = STATE_KIND_SNAPSHOT, LOG = STATE_KIND_LOG, REPLICA, PIECE, INNER, KINDS };
+enum { LEAVES = 4 /* of an inner state */ };
 
 static const float theta0[VALUES];
 
@@ -39,6 +40,14 @@ static enum rv_err load_replica(const struct global_config *c, const uint8_t *fi
 	RV_ASSERT(bytes == 0 || payload.read(payload.ctx, bytes - 1, &last, 1, et) == RV_OK);
 	replica_file_free(f);
 	return RV_OK;
+}
+
+static enum rv_err load_inner(const struct global_config *c, const uint8_t *file, size_t n, struct rv_errtext *et) {
+	uint64_t round;
+	struct rv_hash leaves;
+	if (n < STATE_HEADER_BYTES)
+		return rv_fail(et, RV_E_CORRUPT, "cut short");
+	return state_inner_header_load(c, file, LEAVES, &round, &leaves, et);
 }
 
 static enum rv_err load_state(const struct global_config *c, enum state_kind kind, const uint8_t *bytes, size_t n,
@@ -80,6 +89,11 @@ static size_t make_valid(const struct global_config *c, enum kind kind, uint8_t 
 		state_replica_header(c, &replica, file);
 		return STATE_HEADER_BYTES + REPLICA_PAYLOAD_BYTES;
 	}
+	if (kind == INNER) {
+		const struct rv_hash leaves[LEAVES] = {{{1}}};
+		state_inner_header(c, ROUND, leaves, LEAVES, file);
+		return STATE_HEADER_BYTES;
+	}
 	RV_ASSERT(global_init(&g, c, theta0, NULL) == RV_OK);
 	if (kind == LOG) {
 		size_t bytes;
@@ -100,8 +114,9 @@ static void seal(uint8_t *file, size_t n) {
 
 static void check_load(const struct global_config *c, enum kind kind, const uint8_t *file, size_t n, bool want_ok) {
 	struct rv_errtext et = {0};
-	enum rv_err e =
-		kind == REPLICA ? load_replica(c, file, n, &et) : load_state(c, (enum state_kind)kind, file, n, &et);
+	enum rv_err e = kind == REPLICA ? load_replica(c, file, n, &et)
+					: kind == INNER ? load_inner(c, file, n, &et)
+									: load_state(c, (enum state_kind)kind, file, n, &et);
 	RV_ASSERT(e == RV_OK || et.text[0]);
 	RV_ASSERT(e == RV_OK || !want_ok);
 }

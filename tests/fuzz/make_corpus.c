@@ -106,7 +106,8 @@ static void make_reports(struct seeds *s) {
 	r.tokens = 1000;
 	r.lease_first = 96;
 	r.lease_count = 32;
-	r.commitment = (struct commitment){.n = 2, .roots = {{0, {{4}}}, {3, {{5}}}}};
+	r.commitment =
+		(struct commitment){.n = 2, .roots = {{0, {{4}}}, {3, {{5}}}}, .inner_end = {{6}}, .inner_begin = {{7}}};
 	r.storage = REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FULL;
 	r.n_suspects = 2;
 	r.suspects[1] = 2;
@@ -125,6 +126,9 @@ static void make_reports(struct seeds *s) {
 	r.measured[0] = (struct report_measured){.norm2 = 1.5f, .dot = -0.5f, .clipped = 64};
 	r.measured[1] = (struct report_measured){.norm2 = 0.25f, .dot = 0.125f};
 	r.mean2 = 0.5f;
+	r.n_receipts = 2;
+	r.receipts[0] = (struct report_receipt){.member = 1, .band = receipt_band(1250000)};
+	r.receipts[1] = (struct report_receipt){.member = 4000000000u, .band = UINT8_MAX};
 	seed_begin(s);
 	rv_write_u8(&s->w, 2);
 	report_encode(&r, CONTROL_VERSION, &s->w);
@@ -270,6 +274,17 @@ static void make_documents(struct seeds *s) {
 	d->leases[1] = (struct lease_piece){.begin = 32, .count = 64};
 	fill(&d->older_chain, sizeof d->older_chain, 5);
 	make_document(s, d, "document_open");
+	d->n_scores = 2;
+	d->scores[0] = (struct score_order){.round = d->round - 1, .member = 2, .n_chunks = 10, .share = 1, .root = {{6}}};
+	d->scores[0].n_pieces = 1;
+	d->scores[0].pieces[0] = d->leases[0];
+	d->scores[1] = d->scores[0];
+	d->scores[1].member = 4;
+	d->scores[1].repeat = true;
+	fill(&d->scores[1].inner_begin, sizeof d->scores[1].inner_begin, 7);
+	fill(&d->scores[1].inner_end, sizeof d->scores[1].inner_end, 8);
+	make_document(s, d, "document_scores");
+	d->n_scores = 0;
 	d->phase = RUN_REDUCE;
 	d->attempt = 1;
 	d->n_chunks = 10;
@@ -356,6 +371,11 @@ static void make_state_frames(struct seeds *s, uint64_t tag, const uint8_t data[
 	rv_write_u8(&s->w, 0);
 	put_transfer(s, tag, &fetch, piece, &none, data);
 	seed_end(s, "frame", "fetch_piece_none");
+	const struct frame_fetch inner = {.kind = FRAME_FETCH_INNER, .round = 9, .index = 3};
+	seed_begin(s);
+	rv_write_u8(&s->w, 0);
+	put_transfer(s, tag, &inner, (struct frame_piece){.of = inner, .encoding = FRAME_RAW}, &inner, data);
+	seed_end(s, "frame", "inner_state");
 }
 
 static void make_text_frames(struct seeds *s, uint64_t tag, const uint8_t data[64]) {

@@ -26,8 +26,10 @@ def enter():
     if not os.access(python, os.X_OK):
         skip(f"there is no {python}")
     stubs = os.path.join(WHERE, "stubs")
+    # PyTorch's compiler makes a directory when transformers is imported: not one that stays in TMPDIR.
     environment = {"RIVULET_JUDGED": python, "HF_HUB_OFFLINE": "1", "LD_LIBRARY_PATH": stubs, "OMP_NUM_THREADS": "1",
-                   "PYTHONDONTWRITEBYTECODE": "1", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1"}
+                   "PYTHONDONTWRITEBYTECODE": "1", "TORCHINDUCTOR_CACHE_DIR": os.path.join(WHERE, "inductor"),
+                   "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1"}
     os.execve(python, [python, *sys.argv], os.environ | environment)
 
 

@@ -18,11 +18,29 @@
 #endif
 
 static const struct variant fp32_variants[] = {
-	{"auto", 2, false, DTYPE_F32}, {BEST, 1, true, DTYPE_F32},       {BEST, 2, true, DTYPE_F32},
-	{SECOND, 2, true, DTYPE_F32},  {"portable", 2, true, DTYPE_F32},
+	{"auto", 2, CHOSEN, DTYPE_F32}, {BEST, 1, OWN, DTYPE_F32},       {BEST, 2, OWN, DTYPE_F32},
+	{SECOND, 2, OWN, DTYPE_F32},    {"portable", 2, OWN, DTYPE_F32},
 };
 static const struct variant bf16_variants[] = {
-	{"auto", 2, true, DTYPE_BF16}, {SECOND, 2, true, DTYPE_BF16}, {"portable", 1, true, DTYPE_BF16}};
+	{"auto", 2, OWN, DTYPE_BF16},
+	{BEST, 2, PAIRS, DTYPE_BF16},
+	{SECOND, 2, OWN, DTYPE_BF16},
+	{"portable", 1, OWN, DTYPE_BF16},
+};
+
+/* Makes bf16 products those by VDPBF16PS; returns false if the processor has none. */
+static bool use_pairs(struct cpu_backend *c) {
+#if defined(__x86_64__)
+	if (!__builtin_cpu_supports("avx512bf16") || c->isa != &isa_kernels_avx512)
+		return false;
+	c->gemm = &gemm_bf16_avx512;
+	c->attention = &attention_bf16_avx512;
+	return true;
+#else
+	(void)c;
+	return false;
+#endif
+}
 
 struct backend *open_ref(void) {
 	struct rv_errtext et = {0};
@@ -39,11 +57,12 @@ struct backend *open_variant(const struct variant *v) {
 	if (backend_open("cpu", &opt, &be, &et) != RV_OK)
 		fail_msg("cpu %s: %s", v->isa, et.text);
 	struct cpu_backend *c = (struct cpu_backend *)be;
-	if (strcmp(v->isa, "auto") != 0 && strcmp(c->isa->name, v->isa) != 0) {
+	const bool other = strcmp(v->isa, "auto") != 0 && strcmp(c->isa->name, v->isa) != 0;
+	if (other || (v->products == PAIRS && !use_pairs(c))) {
 		backend_close(be);
 		return NULL;
 	}
-	if (v->own_gemm)
+	if (v->products != CHOSEN)
 		c->onednn = false;
 	return be;
 }
@@ -56,7 +75,8 @@ static int run_variants(const struct variant *v, size_t n,
 		struct backend *cpu = open_variant(&v[i]);
 		if (!cpu)
 			continue;
-		print_message("%s%s\n", cpu->ops->describe(cpu), v[i].own_gemm ? ", own product" : "");
+		print_message("%s%s%s\n", cpu->ops->describe(cpu), v[i].products == CHOSEN ? "" : ", own product",
+					  v[i].products == PAIRS ? " by VDPBF16PS" : "");
 		body(ref, cpu, ctx);
 		backend_close(cpu);
 		ran++;

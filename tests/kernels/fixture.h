@@ -7,11 +7,15 @@
 #include "tests/common/check.h"
 #include "tests/kernels/tolerances.h"
 
-/* One way to run `cpu`. `own_gemm`: our own matrix product even where oneDNN would be used. */
+/* Which matrix products: those that `cpu` chooses, our own even where it would use oneDNN's, or
+ * ours by VDPBF16PS even where others are faster. */
+enum products { CHOSEN, OWN, PAIRS };
+
+/* One way to run `cpu`. */
 struct variant {
 	const char *isa;
 	int threads;
-	bool own_gemm;
+	enum products products;
 	enum dtype compute;
 };
 

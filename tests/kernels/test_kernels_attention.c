@@ -67,7 +67,7 @@ static void check_arrays_rms(const struct attention_arrays *got, const struct at
 /* Against ref, and against the instruction set that every machine has. */
 static void bf16_body(struct backend *ref, struct backend *cpu, const void *ctx) {
 	struct attention_shape s = *(const struct attention_shape *)ctx;
-	struct backend *portable = open_variant(&(struct variant){"portable", 1, true, DTYPE_BF16});
+	struct backend *portable = open_variant(&(struct variant){"portable", 1, OWN, DTYPE_BF16});
 	float *qkv = random_floats(qkv_count(s), 1, 2), *dout = random_floats(out_count(s), 2, 1);
 	struct attention_arrays want = run(ref, s, qkv, dout, NULL), got = run(cpu, s, qkv, dout, &want);
 	struct attention_arrays same = run(portable, s, qkv, dout, &want);

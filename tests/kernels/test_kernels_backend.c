@@ -57,14 +57,14 @@ static bool processor_multiplies_bf16(void) {
 }
 #else
 /* /proc/cpuinfo is the judge: what the kernel says of the processor. */
-static bool cpuinfo_names(const char *flag) {
+static bool cpuinfo_names(const char *field, const char *what) {
 	char line[8192], word[64];
 	bool found = false;
 	FILE *f = fopen("/proc/cpuinfo", "r");
 	assert_non_null(f);
-	snprintf(word, sizeof word, " %s ", flag);
+	snprintf(word, sizeof word, " %s ", what);
 	while (!found && fgets(line, sizeof line, f))
-		if (strncmp(line, "flags", 5) == 0) {
+		if (strncmp(line, field, strlen(field)) == 0) {
 			line[strcspn(line, "\n")] = ' ';
 			found = strstr(line, word) != NULL;
 		}
@@ -73,7 +73,11 @@ static bool cpuinfo_names(const char *flag) {
 }
 
 static bool processor_multiplies_bf16(void) {
-	return cpuinfo_names("avx512_bf16") && cpuinfo_names("avx512dq");
+	if (!cpuinfo_names("flags", "avx512dq"))
+		return false;
+	if (cpuinfo_names("flags", "amx_bf16"))
+		return true;
+	return cpuinfo_names("flags", "avx512_bf16") && !cpuinfo_names("vendor_id", "GenuineIntel");
 }
 #endif
 

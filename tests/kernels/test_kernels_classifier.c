@@ -101,7 +101,7 @@ static void chunks_body(struct backend *ref, struct backend *cpu, const void *ct
 
 static void chunks_equal_ref(void **state) {
 	(void)state;
-	struct backend *ref = open_ref(), *cpu = open_variant(&(struct variant){"auto", 2, false, DTYPE_F32});
+	struct backend *ref = open_ref(), *cpu = open_variant(&(struct variant){"auto", 2, CHOSEN, DTYPE_F32});
 	chunks_body(ref, cpu, NULL);
 	backend_close(ref);
 	backend_close(cpu);

@@ -1,8 +1,11 @@
 /* test_kernels_device.c: what --device may say, and what becomes of it where there is no GPU. */
 
 #include "kernels/device.h"
+#include "kernels/plugin.h"
+#include "kernels/plugins.h"
 #include "tests/common/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +85,36 @@ static void a_kind_names_how_many_and_not_which(void **state) {
 		assert_string_equal(kind, texts[i][1]);
 	}
 }
+/* All that depends on the kind of a GPU follows from its line in the registry. */
+static void every_plugin_is_known_without_being_loaded(void **state) {
+	(void)state;
+	const struct step_bounds s = {.b = 1, .t = 8, .c = 32, .widest = 128, .v = 256, .vp = 256, .losses = 8};
+	for (int i = 0; plugin_entries[i]; i++) {
+		const struct plugin_entry *entry = plugin_entries[i];
+		char text[DEVICE_TEXT_BYTES];
+		struct device_choice c;
+		struct step_memory m;
+		snprintf(text, sizeof text, "%s:1,0", entry->name);
+		assert_int_equal(device_parse(text, &c, NULL), RV_OK);
+		assert_true(strcmp(c.backend, entry->name) == 0 && c.n == 2 && device_is_gpu(&c));
+		assert_string_equal(device_maker(&c), entry->maker);
+		assert_true(backend_faster_dtype(entry->name, "auto") == DTYPE_BF16);
+		assert_int_equal(backend_step_memory(entry->name, DTYPE_BF16, &s, &m, NULL), RV_OK);
+		assert_true(m.n > 0);
+		assert_true(entry->file && entry->environment && entry->driver && entry->reads);
+	}
+	for (int i = 0; backend_registry[i]; i++)
+		assert_false(backend_is_gpu(backend_registry[i]->name));
+}
+
+static void a_backend_without_a_plugin_has_none(void **state) {
+	(void)state;
+	const struct backend_plugin *p;
+	struct rv_errtext et = {0};
+	assert_int_equal(plugin_load("cpu", &p, &et), RV_E_NOTFOUND);
+	assert_non_null(strstr(et.text, "\"cpu\" comes with no plugin"));
+	assert_null(p);
+}
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
@@ -90,6 +123,8 @@ int main(void) {
 		cmocka_unit_test(test_without_a_gpu),
 		cmocka_unit_test(test_processors_are_divided),
 		cmocka_unit_test(a_kind_names_how_many_and_not_which),
+		cmocka_unit_test(every_plugin_is_known_without_being_loaded),
+		cmocka_unit_test(a_backend_without_a_plugin_has_none),
 	};
 	(void)setenv("RIVULET_CUDA_PLUGIN", "/nonexistent/plugin.so", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);

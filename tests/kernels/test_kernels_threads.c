@@ -69,15 +69,19 @@ static void llama_step(struct backend *be, float *r) {
 
 static void check_thread_counts(void (*run)(struct backend *be, float *r), size_t n_results) {
 	float *want = zero_floats(n_results), *got = zero_floats(n_results);
-	for (int i = 0; cpu_isa_name(i / 2); i++)
+	enum { FP32, BF16, BF16_PAIRS, KINDS };
+	for (int i = 0; cpu_isa_name(i / KINDS); i++)
 		for (int threads = 1; threads <= 3; threads++) {
-			enum dtype compute = i & 1 ? DTYPE_BF16 : DTYPE_F32;
-			struct backend *be = open_variant(&(struct variant){cpu_isa_name(i / 2), threads, true, compute});
+			const int kind = i % KINDS;
+			const char *isa = cpu_isa_name(i / KINDS);
+			enum dtype compute = kind == FP32 ? DTYPE_F32 : DTYPE_BF16;
+			struct backend *be =
+				open_variant(&(struct variant){isa, threads, kind == BF16_PAIRS ? PAIRS : OWN, compute});
 			if (!be)
 				continue;
 			run(be, threads == 1 ? want : got);
 			if (threads > 1)
-				check_same(cpu_isa_name(i / 2), got, want, n_results);
+				check_same(isa, got, want, n_results);
 			run(be, got);
 			check_same("again", got, want, n_results);
 			backend_close(be);
@@ -93,7 +97,7 @@ static void thread_counts_do_not_change_bits(void **state) {
 }
 
 static void *concurrent_main(void *arg) {
-	struct backend *be = open_variant(&(struct variant){"auto", 2, false, DTYPE_F32});
+	struct backend *be = open_variant(&(struct variant){"auto", 2, CHOSEN, DTYPE_F32});
 	for (int i = 0; i < 3; i++)
 		step(be, arg);
 	backend_close(be);

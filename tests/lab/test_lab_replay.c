@@ -8,7 +8,9 @@
 #include "tests/common/check.h"
 #include "tests/lab/lab_fixture.h"
 
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WORKERS = 2, ROUNDS = 3, STEPS = 3, STOPPED_IN = 1, MAX_VOTES = 3 };
@@ -264,6 +266,67 @@ static void write_starts(const char *path, const char *const *dtypes, int n) {
 	rv_json_lines_close(t);
 }
 
+/* Every start tells the savings of its process. */
+static void test_a_trace_names_the_savings_of_each_process(void **state) {
+	(void)state;
+	const struct savings told[] = {
+		{.micro_batch = 2, .zero = ZERO_MOMENTS, .logits_rows = 512},
+		{.micro_batch = 3,
+		 .zero = ZERO_WEIGHTS,
+		 .moments = MOMENTS_INT8,
+		 .recompute = RECOMPUTE_NORMS,
+		 .offload = true},
+	};
+	struct trace_record record;
+	struct rv_json_lines *t;
+	char path[300];
+	snprintf(path, sizeof path, "%s/savings", f.dir);
+	(void)remove(path);
+	assert_ok(rv_json_lines_open(path, true, &t, &et));
+	for (int i = 0; i < 2; i++) {
+		const struct trace_started start = {
+			.member = 1, .boot = 1 + (uint64_t)i, .threads = 1, .dtype = "fp32", .savings = told[i]};
+		assert_ok(rv_json_lines_write(t, trace_start(&start), &et));
+	}
+	rv_json_lines_close(t);
+	assert_ok(trace_read(path, &record, &et));
+	assert_memory_equal(&record.savings, &told[0], sizeof told[0]);
+	for (int i = 0; i < 2; i++)
+		assert_memory_equal(&record.events[i].savings, &told[i], sizeof told[i]);
+	trace_record_release(&record);
+}
+
+/* A start as programs wrote it before they told their rows of logits. */
+static void write_without_rows(const char *path, const char *device) {
+	const struct trace_started start = {.member = 1, .boot = 1, .threads = 1, .dtype = "fp32", .device = device};
+	json_t *line = trace_start(&start);
+	assert_int_equal(json_object_del(line, "logits_rows"), 0);
+	char *text = json_dumps(line, JSON_COMPACT);
+	assert_non_null(text);
+	(void)remove(path);
+	append(path, text);
+	append(path, "\n");
+	free(text);
+	json_decref(line);
+}
+
+/* Processors have all logits at once; on a GPU the rows depended on its free memory. */
+static void test_a_trace_without_rows_of_logits(void **state) {
+	struct trace_record record;
+	struct rv_errtext et = {0};
+	char path[300];
+	(void)state;
+	snprintf(path, sizeof path, "%s/rows", f.dir);
+	write_without_rows(path, "cpu");
+	assert_int_equal(trace_read(path, &record, &et), RV_OK);
+	assert_int_equal(record.savings.logits_rows, 0);
+	trace_record_release(&record);
+	write_without_rows(path, "cuda");
+	assert_fault(trace_read(path, &record, &et), RV_E_UNSUPPORTED, &et,
+				 "without 'logits_rows': the order of sums on cuda");
+	assert_non_null(strstr(et.text, "replay it with the program that it names"));
+}
+
 static void test_a_trace_names_the_dtype_of_its_worker(void **state) {
 	static const char *const same[] = {"bf16", "bf16"}, *const moved[] = {"bf16", "fp32"}, *const unknown[] = {"fp8"};
 	struct trace_record record;
@@ -375,6 +438,8 @@ int main(void) {
 		cmocka_unit_test(test_a_participant_that_starts_again_from_the_round_before),
 		cmocka_unit_test(test_lines_that_are_none),
 		cmocka_unit_test(test_a_trace_names_the_dtype_of_its_worker),
+		cmocka_unit_test(test_a_trace_names_the_savings_of_each_process),
+		cmocka_unit_test(test_a_trace_without_rows_of_logits),
 		cmocka_unit_test(test_a_trace_names_the_device_of_its_worker),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

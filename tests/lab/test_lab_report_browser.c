@@ -64,6 +64,7 @@ static void check_frame(const char *line, bool dark) {
 	assert_int_equal(value_of(line, "rows"), ROWS);
 	assert_int_equal(value_of(line, "downloads"), figures + 2);
 	assert_int_equal(value_of(line, "overflow"), 0);
+	assert_true(value_of(line, "width") < 1280 || value_of(line, "room") > 1200); /* wider than the text */
 	assert_true(value_of(line, "hidden") > 0); /* the table is wider than its place, and shows it: */
 	assert_int_equal(value_of(line, "shadows"), 2);
 	assert_true(value_of(line, "scrollbar") > 0);

@@ -78,7 +78,8 @@ async def map_port(host, port):
     for _ in range(50):  # the router may not have started
         child = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE,
                                                      stderr=asyncio.subprocess.STDOUT)
-        text = (await child.communicate())[0].decode()
+        said = (await child.communicate())[0]
+        text = said.decode(errors="replace")  # upnpc prints bytes of its memory where a router answers late
         if "is redirected to internal" in text or "failed with code" in text:
             return "is redirected to internal" in text
         await asyncio.sleep(0.1)

@@ -2,6 +2,7 @@
 #include "grid_world.h"
 
 #include "base/assert.h"
+#include "base/merkle.h"
 #include "base/rows.h"
 #include "outer/partial_sum.h"
 #include <stdio.h>
@@ -76,6 +77,62 @@ static enum rv_err unpack(void *ctx, uint32_t chunk, const uint8_t *in, size_t b
 	return partial_sum_unpack(in, bytes, chunking_len(&((struct grid_node *)ctx)->w->chunks, chunk), partial, et);
 }
 
+/* ---- seals: hashes that name the key ---- */
+
+static void signature_of(const uint8_t key[NET_KEY_BYTES], const struct seal_scope *scope, const struct rv_hash *root,
+						 uint8_t out[NET_SIG_BYTES]) {
+	struct rv_hasher h = rv_hasher_of("grid seal");
+	rv_hash_update(&h, key, NET_KEY_BYTES);
+	rv_hash_update(&h, scope->roster.b, RV_HASH_BYTES);
+	rv_hash_u64(&h, scope->round << 32 | scope->attempt);
+	rv_hash_u64(&h, scope->kind | (uint64_t)scope->first << 8);
+	rv_hash_update(&h, root->b, RV_HASH_BYTES);
+	const struct rv_hash sum = rv_hash_final(&h);
+	memset(out, 0, NET_SIG_BYTES);
+	memcpy(out, sum.b, RV_HASH_BYTES);
+}
+
+static void key_of(uint32_t member, uint8_t key[NET_KEY_BYTES]) {
+	memset(key, 1 + (int)(member % 251), NET_KEY_BYTES);
+	memcpy(key, &member, sizeof member);
+}
+
+static void sign(void *ctx, const struct seal_scope *scope, const struct rv_hash *root, struct seal *out) {
+	const struct grid_node *node = ctx;
+	uint8_t key[NET_KEY_BYTES];
+	key_of(node->member, key);
+	out->root = *root;
+	signature_of(key, scope, root, out->signature);
+}
+
+static bool verify(void *ctx, const uint8_t key[NET_KEY_BYTES], const struct seal_scope *scope,
+				   const struct seal *seal) {
+	(void)ctx;
+	uint8_t want[NET_SIG_BYTES];
+	signature_of(key, scope, &seal->root, want);
+	return memcmp(want, seal->signature, sizeof want) == 0;
+}
+
+enum { SEAL_VECTORS = NET_MAX_ROW + 1 + NET_MAX_ROWS }; /* leaves of contributions, means, sums */
+
+static size_t hash_bytes(const struct grid_world *w) {
+	const size_t n = w->chunks.n_chunks;
+	return (merkle_nodes(w->chunks.n_chunks) + SEAL_VECTORS * n) * sizeof(struct rv_hash) + REDUCE_LEAVES_BYTES;
+}
+
+static void seal_memory(const struct grid_node *node, struct grid_memory *mem) {
+	const size_t n = node->w->chunks.n_chunks;
+	struct rv_hash *next = node->hashes + merkle_nodes(node->w->chunks.n_chunks);
+	mem->own_nodes = node->hashes;
+	for (int i = 0; i < NET_MAX_ROW; i++, next += n)
+		mem->leaves[i] = next;
+	mem->means = next;
+	next += n;
+	for (int i = 0; i < NET_MAX_ROWS; i++, next += n)
+		mem->sum_leaves[i] = next;
+	mem->proof = (uint8_t *)next;
+}
+
 /* ---- plans ---- */
 
 static int survivor_with_least(const struct grid_world *w, int row) {
@@ -112,7 +169,11 @@ static void place_row(struct grid_world *w, int row, uint32_t out) {
 		if (node->out)
 			continue;
 		w->node_at[next] = i;
-		w->members[next++] = (struct member_ref){.member = node->member, .weight = 1 + (uint32_t)i % 5, .boot = 1};
+		struct member_ref *ref = &w->members[next++];
+		*ref = (struct member_ref){.member = node->member, .weight = 1 + (uint32_t)i % 5, .boot = 1};
+		key_of(node->member, ref->key);
+		if (w->sealed)
+			ref->contribution_root = merkle_root(node->hashes, w->chunks.n_chunks);
 	}
 	p->first[row + 1] = next;
 	for (int j = 0; j < p->n_columns; j++) {
@@ -166,6 +227,7 @@ static void make_view(struct grid_world *w, int node) {
 	d->phase = RUN_REDUCE;
 	d->round = w->round;
 	d->attempt = w->attempt;
+	d->roster_hash = rv_hash_of(&w->attempt, sizeof w->attempt);
 	if (w->plan.n_rows == 1) {
 		view_one_row(w, d);
 		return;
@@ -292,6 +354,7 @@ struct grid_world *grid_world_of(int n, int row_size, uint32_t n_chunks, const s
 	w->now_us = 1000;
 	w->round = 5;
 	w->attempt = 1;
+	w->liar = -1;
 	w->chunks = chunking_of((size_t)n_chunks * elems - 56, elems);
 	w->cfg = (struct global_config){.n = w->chunks.n,
 									.chunks = w->chunks,
@@ -312,6 +375,18 @@ struct grid_world *grid_world_of(int n, int row_size, uint32_t n_chunks, const s
 	return w;
 }
 
+void grid_world_seal(struct grid_world *w) {
+	w->sealed = true;
+	for (int i = 0; i < w->n; i++) {
+		struct grid_node *node = &w->nodes[i];
+		node->hashes = lazy_memory(hash_bytes(w));
+		for (uint32_t c = 0; c < w->chunks.n_chunks; c++)
+			node->hashes[c] = merkle_leaf(c, node->own + chunk_offset(node, 0, c), chunk_bytes(node, 0, c));
+		merkle_build(node->hashes, w->chunks.n_chunks);
+	}
+	place_all(w, 0);
+}
+
 void grid_world_free(struct grid_world *w) {
 	const size_t payload = chunking_total_bytes(&w->chunks, w->cfg.codec), partial = merge_partial_bytes(w->chunks.n);
 	for (int i = 0; i < w->n_links; i++)
@@ -319,6 +394,8 @@ void grid_world_free(struct grid_world *w) {
 	for (int i = 0; i < w->n; i++) {
 		free(w->nodes[i].own);
 		free(w->nodes[i].reduced);
+		if (w->nodes[i].hashes)
+			(void)munmap(w->nodes[i].hashes, hash_bytes(w));
 		(void)munmap(w->nodes[i].memory, grid_size());
 		(void)munmap(w->nodes[i].held, NET_MAX_ROW * payload);
 		(void)munmap(w->nodes[i].sums, (1 + NET_MAX_ROWS) * partial);
@@ -347,6 +424,7 @@ static struct grid *new_grid(struct grid_world *w, struct grid_node *node) {
 											  .join = join,
 											  .pack = pack,
 											  .unpack = unpack},
+									.seals = {.ctx = node, .sign = sign, .verify = w->sealed ? verify : NULL},
 									.silence_us = GRID_SILENCE_US,
 									.stall_us = GRID_STALL_US,
 									.ping_interval_us = GRID_PING_US};
@@ -355,6 +433,8 @@ static struct grid *new_grid(struct grid_world *w, struct grid_node *node) {
 		mem.held[i] = node->held + i * payload;
 	for (size_t i = 0; i < NET_MAX_ROWS; i++)
 		mem.row_sums[i] = node->sums + (1 + i) * partial;
+	if (w->sealed)
+		seal_memory(node, &mem);
 	mem.packed = w->sums;
 	mem.unpacked = w->sums + merge_partial_bytes(w->chunks.chunk_elems);
 	return grid_init(node->memory, &cfg, &mem, &w->view, w->now_us);
@@ -420,6 +500,9 @@ static bool pull(struct grid_world *w, struct grid_link *l, int way) {
 		return false;
 	if (m.type == REDUCE_SCATTER || m.type == REDUCE_GATHER)
 		RV_ASSERT(awaited == (m.column || m.type == REDUCE_SCATTER)); /* row means can wait, nothing else */
+	const bool lies = w->liar >= 0 && from == &w->nodes[w->liar] && m.column;
+	if (lies && w->mute && m.type == REDUCE_SUMS)
+		return true; /* it is lost */
 	struct grid_frame *f = &l->frames[way][(l->first[way] + l->count[way]++) % GRID_WINDOW];
 	const struct frame_header h = frame_reduce_encode(&m, RUN_TAG);
 	frame_header_encode(&h, f->header);
@@ -428,6 +511,8 @@ static bool pull(struct grid_world *w, struct grid_link *l, int way) {
 	RV_ASSERT(f->body != NULL);
 	if (m.data_bytes > 0)
 		memcpy(f->body, m.data, m.data_bytes);
+	if (lies && !w->mute && m.type == REDUCE_SCATTER)
+		f->body[m.data_bytes - 4] ^= 1; /* another value than it has signed */
 	return true;
 }
 
@@ -447,7 +532,9 @@ static bool deliver(struct grid_world *w, struct grid_link *l, int way) {
 	struct reduce_msg m;
 	struct rv_errtext et = {0};
 	frame_reduce_decode(&h, f.body, &m);
-	if (peer >= 0 && grid_receive(to->grid, w->now_us, peer, &m, &et) != RV_OK) {
+	const bool refused = peer >= 0 && grid_receive(to->grid, w->now_us, peer, &m, &et) != RV_OK;
+	w->refused += refused;
+	if (refused && w->liar < 0) {
 		(void)fprintf(stderr, "member %u refused %s from %u: %s\n", to->member, frame_type_name(h.type), from->member,
 					  et.text);
 		abort();

@@ -43,6 +43,7 @@ struct grid_node {
 	void *memory;
 	struct grid *grid;
 	uint8_t *own, *reduced, *held, *sums, *flags;
+	struct rv_hash *hashes; /* with seals: the tree of `own`, leaves of contributions, means, sums; a message */
 };
 
 struct grid_world {
@@ -60,6 +61,10 @@ struct grid_world {
 	uint64_t round;
 	uint32_t attempt;
 	bool forget_since;       /* planted: changes of rows are not announced */
+	bool sealed;             /* contributions are committed to, sums and means sealed, by cheap signatures */
+	int liar;                /* node that sends others sums than it has signed; -1: none */
+	bool mute;               /* it signs none instead */
+	uint64_t refused;        /* messages */
 	struct document view;    /* of the node that is handed one */
 	struct grid_node *nodes; /* (n) */
 	struct grid_link *links;
@@ -78,6 +83,9 @@ struct grid_world *grid_world_of(int n, int row_size, uint32_t n_chunks, const s
 								 const struct codec *codec, uint64_t seed);
 void grid_world_free(struct grid_world *w);
 
+/* Has everybody commit to its contribution and seal what it makes. To be called before the first
+ * step. */
+void grid_world_seal(struct grid_world *w);
 /* Hands the node its view of the present attempt, if it lacks it. */
 void grid_world_start(struct grid_world *w, int node);
 /* Makes the next attempt over the living. Rows without anybody, and those in `out`, leave the mean.

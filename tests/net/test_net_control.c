@@ -16,8 +16,10 @@ static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
 /* At the end of a report: with a commitment for two codecs. */
 enum { LEASE_BYTES = 8 + 4, COMMITMENT_BYTES = 1 + 2 * (1 + RV_HASH_BYTES), TEXT_BYTES = 4 * 8 + RV_HASH_BYTES };
 enum {
-	VERDICTS_BYTES = 1 + 2 * (8 + 4 + 1 + 4 + RV_HASH_BYTES) + 1 + 2 * (8 + 4 + 1 + 4 + 4) + 1,
-	HELDOUT_BYTES = 8 + 4
+	VERDICTS_BYTES = 1 + 2 * (8 + 4 + 1 + 4 + RV_HASH_BYTES) + 1 + 3 * (8 + 4 + 1 + 4 + 4) + 1,
+	HELDOUT_BYTES = 8 + 4,
+	INNER_BYTES = 2 * RV_HASH_BYTES,
+	RECEIPTS_BYTES = 1 + 2 * (4 + 1)
 };
 
 /* What was decoded, encoded again, is what was decoded: `buffer`, n bytes. (Structs have padding,
@@ -185,7 +187,7 @@ static struct report a_report(void) {
 		.offers_relay = 7435,
 		.lease_first = 1ull << 40,
 		.lease_count = 320,
-		.commitment = {.n = 2, .roots = {{0, {{31}}}, {3, {{32}}}}},
+		.commitment = {.n = 2, .roots = {{0, {{31}}}, {3, {{32}}}}, .inner_end = {{34}}, .inner_begin = {{35}}},
 		.text_mirror_bytes = 21,
 		.text_member_bytes = 22,
 		.text_coordinator_bytes = 23,
@@ -195,9 +197,13 @@ static struct report a_report(void) {
 		.heldout_loss = 28.5f,
 		.n_verdicts = 2,
 		.verdicts = {{2, NET_MAX_CHUNKS - 1, AUDIT_WRONG, NET_NO_MEMBER, {{33}}}, {1, 0, AUDIT_WITHHELD, 7, {{0}}}},
-		.n_scores = 2,
-		.scores = {{2, 5, SCORE_MEASURED, 0.25f, -0.5f}, {1, 6, SCORE_WITHHELD, 0, 0}},
+		.n_scores = 3,
+		.scores = {{2, 5, SCORE_MEASURED, 0.25f, -0.5f},
+				   {1, 6, SCORE_WITHHELD, 0, 0},
+				   {1, 7, SCORE_REPEATED, 0.125f, 0.5f}},
 		.appeals = true,
+		.n_receipts = 2,
+		.receipts = {{4, 1}, {4000000000u, 255}},
 		.probed = {.n = 1, .list = {{.id = 19, .n = 2, .results = {PROBE_OPEN, PROBE_SILENT}}}}};
 }
 
@@ -229,9 +235,13 @@ static void test_report(void **state) {
 	assert_true(out.lease_first == in.lease_first && out.lease_count == 320);
 	assert_true(out.n_verdicts == 2 && out.verdicts[0].chunk == NET_MAX_CHUNKS - 1 && out.verdicts[0].found.b[0] == 33);
 	assert_true(out.verdicts[1].verdict == AUDIT_WITHHELD && out.verdicts[1].member == 7);
-	assert_true(out.n_scores == 2 && out.scores[0].member == 5 && out.scores[0].gain == 0.25f && out.appeals);
+	assert_true(out.n_scores == 3 && out.scores[0].member == 5 && out.scores[0].gain == 0.25f && out.appeals);
 	assert_true(out.scores[0].own == -0.5f && out.scores[1].verdict == SCORE_WITHHELD && out.scores[1].round == 1);
+	assert_true(out.scores[2].verdict == SCORE_REPEATED && out.scores[2].gain == 0.125f && out.scores[2].own == 0.5f);
+	assert_true(out.n_receipts == 2 && out.receipts[0].member == 4 && out.receipts[0].band == 1);
+	assert_true(out.receipts[1].member == 4000000000u && out.receipts[1].band == UINT8_MAX);
 	assert_true(commitment_equal(&out.commitment, &in.commitment));
+	assert_true(out.commitment.inner_end.b[0] == 34 && out.commitment.inner_begin.b[0] == 35);
 	assert_true(out.text_mirror_bytes == 21 && out.text_member_bytes == 22 && out.text_coordinator_bytes == 23);
 	assert_int_equal(out.text_stall_us, 24);
 	assert_memory_equal(&out.own_text, &in.own_text, sizeof in.own_text);
@@ -276,7 +286,7 @@ static void test_more_is_measured_than_there_can_be_members(void **state) {
 	enum { CANDIDATE_BYTES = 1 + 1 + 2 + 6, PROBED_BYTES = 1 + 8 + 1 + 2 };
 	enum {
 		BEHIND = CANDIDATE_BYTES + PROBED_BYTES + LEASE_BYTES + COMMITMENT_BYTES + TEXT_BYTES + VERDICTS_BYTES +
-				 HELDOUT_BYTES
+				 HELDOUT_BYTES + INNER_BYTES + RECEIPTS_BYTES
 	};
 	struct report in = a_report(), out;
 	struct rv_errtext et = {0};
@@ -318,6 +328,9 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.paths[0].member = NET_NO_MEMBER, "the number of none");
 	REPORT_REFUSED(m.suspects[1] = 7, "suspects[1] = 7: must ascend");
 	REPORT_REFUSED(m.suspects[1] = NET_MAX_ROSTER, "suspects[1] = 1024");
+	REPORT_REFUSED(m.receipts[1].band = 0, "the band of 4000000000 is 0");
+	REPORT_REFUSED(m.receipts[1].member = 4, "receipts");
+	REPORT_REFUSED(m.receipts[1].member = NET_NO_MEMBER, "the number of none");
 	REPORT_REFUSED(m.reach = REACH_KINDS, "reach = 5");
 	REPORT_REFUSED(m.probed.list[0].results[1] = PROBE_RESULTS, "probed: result 6");
 	REPORT_REFUSED((m.phase = WORKER_READY, m.attempt = 0), "without a vote");
@@ -340,6 +353,9 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.scores[0].member = NET_NO_MEMBER, "scores[0]: no member");
 	REPORT_REFUSED(m.scores[0].own = NAN, "scores[0]: a gain is not finite");
 	REPORT_REFUSED(m.scores[1].gain = 1, "scores[1]: gains that were not measured");
+	REPORT_REFUSED(m.scores[2].own = -1, "scores[2]: a negative distance");
+	REPORT_REFUSED(m.commitment.inner_end = (struct rv_hash){{0}}, "an inner state without a contribution, or");
+	REPORT_REFUSED(m.commitment.n = 0, "an inner state without a contribution, or");
 	REPORT_REFUSED(m.lease_first = LEASE_MAX_POSITION - 319, "past 2^62");
 	REPORT_REFUSED(m.mean2 = -1, "mean2");
 	REPORT_REFUSED(m.mean2 = NAN, "mean2");
@@ -393,13 +409,29 @@ static void test_the_largest_report_fits(void **state) {
 		in.probed.list[i] =
 			(struct probed){.id = 1, .n = PROBE_MAX_ADDRS, .results = {PROBE_OPEN, PROBE_OPEN, PROBE_OPEN, PROBE_OPEN}};
 	in.n_scores = NET_MAX_SCORES;
-	for (int i = 2; i < NET_MAX_SCORES; i++)
+	for (int i = 3; i < NET_MAX_SCORES; i++)
 		in.scores[i] = in.scores[0];
 	in.n_verdicts = NET_MAX_AUDITS;
 	for (int i = 2; i < NET_MAX_AUDITS; i++)
 		in.verdicts[i] = in.verdicts[0];
+	in.n_receipts = NET_MAX_ROW;
+	for (uint32_t i = 0; i < NET_MAX_ROW; i++)
+		in.receipts[i] = (struct report_receipt){.member = i, .band = UINT8_MAX};
 	assert_int_equal(report_through_bytes(&in, &out, NULL), RV_OK);
 	assert_int_equal(out.paths[NET_MAX_PEERS - 1].member, NET_MAX_PEERS - 1);
+}
+
+static void test_bands_of_rates(void **state) {
+	(void)state;
+	assert_int_equal(receipt_band(0), 1);
+	assert_int_equal(receipt_band(7), 1);
+	assert_int_equal(receipt_band(UINT64_MAX), UINT8_MAX);
+	for (int band = 1; band < UINT8_MAX; band++) {
+		assert_int_equal(receipt_band(receipt_rate((uint8_t)band)), band);
+		assert_true(receipt_rate((uint8_t)band) < receipt_rate((uint8_t)(band + 1)));
+	}
+	for (uint64_t rate = 16; rate < UINT64_C(1) << 34; rate += rate / 3) /* 1/16 off at most */
+		assert_in_range(16 * receipt_rate(receipt_band(rate)), 15 * rate, 17 * rate);
 }
 
 static void test_report_candidates(void **state) {
@@ -433,8 +465,8 @@ static void test_more_candidates_than_fit_are_refused(void **state) {
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	report_encode(&in, CONTROL_VERSION, &w);
 	size_t n = rv_writer_len(&w), candidate_bytes = 1 + 1 + 2 + strlen(in.candidates[0].addr);
-	size_t count_at =
-		n - candidate_bytes - 1 - LEASE_BYTES - COMMITMENT_BYTES - TEXT_BYTES - VERDICTS_BYTES - HELDOUT_BYTES;
+	size_t count_at = n - candidate_bytes - 1 - LEASE_BYTES - COMMITMENT_BYTES - TEXT_BYTES - VERDICTS_BYTES -
+					  HELDOUT_BYTES - INNER_BYTES - RECEIPTS_BYTES;
 	assert_int_equal(buffer[count_at], 1);
 	buffer[count_at] = NET_MAX_CANDIDATES + 1;
 	assert_int_equal(report_decode(buffer, n, &out, &et), RV_E_INVALID);
@@ -444,6 +476,27 @@ static void test_more_candidates_than_fit_are_refused(void **state) {
 /* ---- documents ---- */
 
 static struct document doc_in, doc_out;
+
+static void add_audits(struct document *d) {
+	static const struct score_order score = {.round = 1,
+											 .member = 9,
+											 .n_chunks = 10,
+											 .share = 20000,
+											 .codec = 3,
+											 .part = 2,
+											 .root = {{43}},
+											 .repeat = true,
+											 .inner_begin = {{44}},
+											 .inner_end = {{45}},
+											 .n_pieces = 2,
+											 .pieces = {{77, 3}, {LEASE_MAX_POSITION - 5, 5}}};
+	d->audit_promise = (struct rv_hash){{41}};
+	d->audit_secret = (struct rv_hash){{42}};
+	d->n_audits = 1;
+	d->audits[0] = (struct audit_order){.round = 1, .attempt = 2, .chunk = NET_MAX_CHUNKS - 1};
+	d->n_scores = 1;
+	d->scores[0] = score;
+}
 
 static struct document *a_document(void) {
 	struct document *d = &doc_in;
@@ -485,20 +538,6 @@ static struct document *a_document(void) {
 		.lease_first = 700,
 		.n_leases = 3,
 		.leases = {{1000, 64}, {LEASE_MAX_POSITION - UINT32_MAX, UINT32_MAX}, {936, 64}},
-		.audit_promise = {{41}},
-		.audit_secret = {{42}},
-		.n_audits = 1,
-		.audits = {{.round = 1, .attempt = 2, .chunk = NET_MAX_CHUNKS - 1}},
-		.n_scores = 1,
-		.scores = {{.round = 1,
-					.member = 9,
-					.n_chunks = 10,
-					.share = 20000,
-					.codec = 3,
-					.part = 2,
-					.root = {{43}},
-					.n_pieces = 2,
-					.pieces = {{77, 3}, {LEASE_MAX_POSITION - 5, 5}}}},
 		.n_relays = 2,
 		.relays = {{.key = {1}, .addr = "relay.example:7435"}, {.key = {2}, .addr = "[::1]:7435"}}};
 	for (uint32_t i = 0; i < 3; i++) {
@@ -513,6 +552,7 @@ static struct document *a_document(void) {
 	}
 	d->members[1].codec = 3;
 	d->members[2].part = 5;
+	add_audits(d);
 	return d;
 }
 
@@ -547,6 +587,8 @@ static void test_document(void **state) {
 				doc_out.audits[0].chunk == NET_MAX_CHUNKS - 1);
 	assert_true(doc_out.n_scores == 1 && doc_out.scores[0].member == 9 && doc_out.scores[0].share == 20000 &&
 				doc_out.scores[0].root.b[0] == 43 && doc_out.scores[0].n_pieces == 2);
+	assert_true(doc_out.scores[0].repeat && doc_out.scores[0].inner_begin.b[0] == 44 &&
+				doc_out.scores[0].inner_end.b[0] == 45);
 	assert_true(doc_out.scores[0].pieces[0].begin == 77 && doc_out.scores[0].pieces[1].count == 5);
 	assert_true(doc_out.audit_promise.b[0] == 41 && doc_out.audit_secret.b[0] == 42);
 	assert_true(doc_out.n_leases == 3 && doc_out.lease_first == 700);
@@ -681,6 +723,11 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(strcpy(d->relays[1].addr, ":7435"), "relays[1].addr");
 	DOCUMENT_REFUSED(d->n_relays = 1, "members[2].relay = 2 of 1");
 	DOCUMENT_REFUSED(d->syncing[0].relay = 3, "syncing[0].relay = 3 of 2");
+}
+
+/* Of what is leased, audited and scored, and of the ownership of chunks. */
+static void test_document_rules_of_lists(void **state) {
+	(void)state;
 	DOCUMENT_REFUSED(d->n_leases = 0, "lease_first = 700 of 0 leases");
 	DOCUMENT_REFUSED(d->audits[0].round = d->round, "audits[0] of round");
 	DOCUMENT_REFUSED(d->audits[0].attempt = 0, "audits[0] of round 1, attempt 0");
@@ -692,6 +739,8 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->scores[0].share = 0, "scores[0]: a share");
 	DOCUMENT_REFUSED(d->scores[0].share = SCORE_SHARE_ONE + 1, "scores[0]: a share");
 	DOCUMENT_REFUSED(d->scores[0].n_pieces = 0, "scores[0]: no sequences");
+	DOCUMENT_REFUSED(d->scores[0].repeat = false, "scores[0]: steps to repeat without");
+	DOCUMENT_REFUSED(d->scores[0].inner_end = (struct rv_hash){{0}}, "scores[0]: steps to repeat without");
 	DOCUMENT_REFUSED(d->scores[0].pieces[1].count = 6, "scores[0]: a piece");
 	DOCUMENT_REFUSED(d->leases[1].count = 0, "leases[1]");
 	DOCUMENT_REFUSED(d->leases[1].begin++, "leases[1] = 4611686014132420610+4294967295, number 764: empty, or past");
@@ -777,6 +826,7 @@ int main(void) {
 		cmocka_unit_test(test_more_is_measured_than_there_can_be_members),
 		cmocka_unit_test(test_report_paths),
 		cmocka_unit_test(test_the_largest_report_fits),
+		cmocka_unit_test(test_bands_of_rates),
 		cmocka_unit_test(test_report_candidates),
 		cmocka_unit_test(test_more_candidates_than_fit_are_refused),
 		cmocka_unit_test(test_document),
@@ -784,6 +834,7 @@ int main(void) {
 		cmocka_unit_test(test_document_digests),
 		cmocka_unit_test(test_the_largest_document_fits),
 		cmocka_unit_test(test_document_rules),
+		cmocka_unit_test(test_document_rules_of_lists),
 		cmocka_unit_test(test_an_open_document_has_no_ownership_map),
 		cmocka_unit_test(test_counts_above_the_limits),
 		cmocka_unit_test(test_mutated_bytes),

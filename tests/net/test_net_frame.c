@@ -152,8 +152,8 @@ static void test_names_and_states(void **state) {
 static void test_reduce_messages_round_trip(void **state) {
 	(void)state;
 	static const uint8_t body[SEAL_BYTES] = {1, 2, 3};
-	for (uint8_t type = REDUCE_SCATTER; type <= REDUCE_SEAL; type++) {
-		struct reduce_msg in = {.type = type, .round = 77, .attempt = 3}, out;
+	for (uint8_t type = REDUCE_SCATTER; type <= REDUCE_SUMS; type++) {
+		struct reduce_msg in = {.type = type, .round = 77, .attempt = 3, .column = type == REDUCE_SUMS}, out;
 		if (type == REDUCE_PING)
 			in.waiting = 12;
 		else {
@@ -162,7 +162,7 @@ static void test_reduce_messages_round_trip(void **state) {
 		}
 		if (type == REDUCE_RESUME)
 			in.flags = REDUCE_RESUME_ACK | REDUCE_RESUME_ASK;
-		else if (type != REDUCE_PING && type != REDUCE_SEAL)
+		else if (type != REDUCE_PING && type < REDUCE_SEAL)
 			in.chunk = 9;
 		struct frame_header h = frame_reduce_encode(&in, TAG);
 		assert_null(judge(h, FRAME_LINK_OPEN));
@@ -175,6 +175,7 @@ static void test_reduce_messages_round_trip(void **state) {
 		assert_int_equal(out.waiting, in.waiting);
 		assert_int_equal(out.flags, in.flags);
 		assert_int_equal(out.data_bytes, in.data_bytes);
+		assert_int_equal(out.column, in.column);
 		assert_ptr_equal(out.data, in.data);
 	}
 	assert_false(frame_is_reduce(FRAME_HELLO));
@@ -270,7 +271,13 @@ static void test_text(void **state) {
 	assert_null(judge(h, FRAME_LINK_OPEN));
 	assert_true(frame_text_held_decode(body) == 0x8000000000000001);
 	/* Text comes in pieces, raw. */
-	struct frame_fetch fetch = {.kind = FRAME_FETCH_TEXT, .round = (uint64_t)1 << 48, .index = 3}, got;
+	struct frame_fetch fetch = {.kind = FRAME_FETCH_SUM, .round = 9, .index = 3}, got;
+	h = frame_fetch_encode(&fetch, TAG, body);
+	assert_int_equal(frame_fetch_decode(&h, body, &got, &et), RV_OK);
+	assert_true(got.kind == FRAME_FETCH_SUM && got.round == 9 && got.index == 3);
+	body[0] = FRAME_FETCH_SUM + 1;
+	assert_int_equal(frame_fetch_decode(&h, body, &got, &et), RV_E_INVALID);
+	fetch = (struct frame_fetch){.kind = FRAME_FETCH_TEXT, .round = (uint64_t)1 << 48, .index = 3};
 	h = frame_fetch_encode(&fetch, TAG, body);
 	assert_int_equal(frame_kind_of(&h, body), FRAME_FETCH_TEXT);
 	assert_int_equal(frame_fetch_decode(&h, body, &got, &et), RV_OK);

@@ -51,6 +51,43 @@ static void test_every_size_gives_the_mean(void **state) {
 		}
 }
 
+static uint32_t owned_by(const struct world *w, int node) {
+	uint32_t n = 0;
+	for (int g = 0; g < w->doc.n_ranges; g++)
+		n += w->doc.ranges[g].owner == world_index_of(w, node) ? w->doc.ranges[g].count : 0;
+	return n;
+}
+
+/* An owner has a receipt of each other one: its whole contribution, in the time since the begin.
+ * Who owns nothing has none, nor anybody in a later attempt. */
+static void test_receipts_of_contributions(void **state) {
+	(void)state;
+	enum { N = 5, CHUNKS = 30, TOOK_US = 1000000 };
+	struct reduce_receipt got[NET_MAX_ROW];
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct world *w = world_new(N, CHUNKS, seed);
+		for (int i = 0; i < N; i++)
+			world_start(w, i);
+		w->now_us += TOOK_US;
+		assert_true(world_run(w, 0));
+		for (int i = 0; i < N; i++) {
+			const int n = reduce_receipts(w->nodes[i].reduce, got);
+			assert_int_equal(n, owned_by(w, i) > 0 ? N - 1 : 0);
+			for (int k = 0; k < n; k++) {
+				const int node = (int)(got[k].member - 1) / 3;
+				assert_true(node != i && got[k].us == TOOK_US);
+				assert_int_equal(got[k].bytes, (CHUNKS - owned_by(w, node)) * WORLD_CHUNK_BYTES);
+			}
+		}
+		world_next_attempt(w);
+		w->now_us += TOOK_US;
+		assert_true(world_run(w, 0));
+		for (int i = 0; i < N; i++)
+			assert_int_equal(reduce_receipts(w->nodes[i].reduce, got), 0);
+		world_free(w);
+	}
+}
+
 static void test_alone_is_done_at_once(void **state) {
 	(void)state;
 	struct world *w = world_new(1, 5, 1);
@@ -557,6 +594,7 @@ static void test_a_peer_that_forgot_is_served_again(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_size_gives_the_mean),
+		cmocka_unit_test(test_receipts_of_contributions),
 		cmocka_unit_test(test_alone_is_done_at_once),
 		cmocka_unit_test(test_link_losses_lose_nothing),
 		cmocka_unit_test(test_death_at_every_message),

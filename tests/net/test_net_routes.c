@@ -183,6 +183,25 @@ static void routes_to_strangers_and_to_the_banned_are_not_taken(void **state) {
 	pair_end(&w, &r);
 }
 
+/* Nobody can dial it, but the relay calls it: while it pauses it does not come. */
+static void a_mesh_that_pauses_takes_no_route(void **state) {
+	(void)state;
+	struct world w;
+	struct relay r;
+	two_behind_routers(&w, &r, ask_owner);
+	const struct route relay = by_relay(&r, 7), punch = {.kind = ROUTE_PUNCH, .at = {.host = "127.0.0.1", .port = 1}};
+	peers_pause(w.nodes[0].peers, w.now_us, true);
+	assert_false(peers_offer_route(w.nodes[0].peers, w.now_us, 1, &punch));
+	assert_false(peers_offer_route(w.nodes[0].peers, w.now_us, 1, &relay));
+	world_advance(&w, 2 * S);
+	assert_int_equal(r.n, 0);
+	peers_pause(w.nodes[0].peers, w.now_us, false);
+	world_allow_all(&w);
+	offer_both(&w, &relay, true);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	pair_end(&w, &r);
+}
+
 /* ---- a direct link beside a relayed one ---- */
 
 static bool is_direct(struct world *w, void *ctx) {
@@ -275,6 +294,7 @@ int main(void) {
 		cmocka_unit_test(a_relay_that_forwards_nothing_gives_way_to_another),
 		cmocka_unit_test(a_relayed_link_that_breaks_is_asked_for_again_and_accuses_nobody),
 		cmocka_unit_test(routes_to_strangers_and_to_the_banned_are_not_taken),
+		cmocka_unit_test(a_mesh_that_pauses_takes_no_route),
 		cmocka_unit_test(a_direct_link_replaces_a_relayed_one),
 		cmocka_unit_test(a_relayed_link_stays_while_paths_are_kept),
 		cmocka_unit_test(an_address_beside_a_relayed_link_is_seldom_dialed),

@@ -28,8 +28,10 @@
 	"row-since-stays|weigh-rows-again|watch-as-an-owner|left-out-loses-steps|two-final-owners|keep-failed-rows|"       \
 	"forms-of-a-former-roster|forms-by-the-new-place|part-of-another-member|forget-the-form|"                          \
 	"forget-rows-at-a-restart|believe-a-vote|forget-what-is-given-back|read-again-after-a-restart|"                    \
-	"grant-before-it-is-durable|audit-by-the-owner|convict-by-one|convict-by-two|strike-by-one|"                       \
-	"strike-nobody|score-oneself|believe-most|ask-no-owner|beyond-the-quota|believe-a-suspect|"                        \
+	"grant-before-it-is-durable|audit-by-the-owner|convict-by-one|convict-by-two|strike-by-one|ban-by-two|believe-"    \
+	"the-first|"                                                                                                       \
+	"strike-nobody|wrong-refutes|a-look-clears|score-oneself|score-any-row|believe-most|ask-no-owner|beyond-the-"      \
+	"quota|believe-a-suspect|"                                                                                         \
 	"forget-what-is-read|believe-a-failed-write|name-who-was-right|believe-few"
 
 struct sim_cli {
@@ -135,12 +137,10 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	if (o->workers > 0 && o->workers <= SIM_ORDINARY)
 		return rv_fail(et, RV_E_RANGE, "workers = %d: must be 0 (by the seed), or %d to %d", (int)o->workers,
 					   SIM_ORDINARY + 1, (int)SIM_MAX_WORKERS);
-	if ((o->audits || o->scores) && o->save[0] != '\0')
-		return rv_fail(et, RV_E_INVALID, "save = %s: a file does not say that a universe has audits", o->save);
 	if (o->liars + o->audits + o->scores > 1)
 		return rv_fail(et, RV_E_INVALID, "liars, audits, scores: one of them, as their adversaries differ");
-	if (o->liars && (o->save[0] != '\0' || o->workers > 0))
-		return rv_fail(et, RV_E_INVALID, "liars: not with --save or --workers");
+	if (o->liars && o->workers > 0)
+		return rv_fail(et, RV_E_INVALID, "liars: not with --workers");
 	if (o->workers > 0 && o->save[0] != '\0')
 		return rv_fail(et, RV_E_INVALID, "save = %s: a file has no room for the faults of large universes", o->save);
 #ifndef RV_PLANTED_BUGS
@@ -244,20 +244,22 @@ static void tell_rounds(struct rv_events *events, const struct sim_stats *sum) {
 			rv_field_int("overlapped", (int64_t)sum->overlapped), rv_field_int("given_away", (int64_t)sum->given_away),
 			rv_field_int("residuals", (int64_t)sum->residuals),
 			rv_field_int("mean_residuals", (int64_t)sum->mean_residuals),
-			rv_field_int("clipped", (int64_t)sum->clipped), rv_field_int("sent_less", (int64_t)sum->sent_less),
-			rv_field_int("calls", (int64_t)sum->calls), rv_field_int("openings", (int64_t)sum->openings),
-			rv_field_int("met_relayed", (int64_t)sum->met_relayed),
+			rv_field_int("clipped", (int64_t)sum->clipped), rv_field_int("left_out", (int64_t)sum->left_out),
+			rv_field_int("sent_less", (int64_t)sum->sent_less), rv_field_int("calls", (int64_t)sum->calls),
+			rv_field_int("openings", (int64_t)sum->openings), rv_field_int("met_relayed", (int64_t)sum->met_relayed),
 			rv_field_int("met_punched", (int64_t)sum->met_punched),
 			rv_field_int("relayed_bytes", (int64_t)sum->relayed_bytes),
 			rv_field_int("rollbacks", (int64_t)sum->rollbacks), rv_field_int("convicted", (int64_t)sum->convicted),
+			rv_field_int("row_audits", (int64_t)sum->row_audits), rv_field_int("row_lies", (int64_t)sum->row_lies),
 			rv_field_int("struck", (int64_t)sum->struck), rv_field_int("cleared", (int64_t)sum->cleared),
-			rv_field_int("standstills", (int64_t)sum->standstills),
+			rv_field_int("repeats", (int64_t)sum->repeats), rv_field_int("standstills", (int64_t)sum->standstills),
 			rv_field_int("torn_writes", (int64_t)sum->torn_writes), rv_field_int("named", (int64_t)sum->named),
 			rv_field_int("resynced", (int64_t)sum->resynced), rv_field_int("faded", (int64_t)sum->faded)),
 		"%llu rounds committed, %llu of them in rows, %llu rows left out, %llu rosters of a later attempt, %llu logs "
 		"and %llu snapshots fetched, %llu found on the own disk, %llu writes torn, %llu rollbacks, progress kept %llu "
 		"times, %llu outer steps behind an overlap, %llu of them late, %llu contributions with a residual, %llu "
-		"chunks of contributions clipped, %llu contributions coarser or in part; flipped bits: %llu named, %llu "
+		"chunks of contributions clipped, %llu left out, %llu contributions coarser or in part; flipped bits: %llu "
+		"named, %llu "
 		"resynced, %llu faded",
 		(unsigned long long)sum->commits, (unsigned long long)sum->commits_in_rows,
 		(unsigned long long)sum->rows_left_out, (unsigned long long)sum->later_attempts,
@@ -265,8 +267,8 @@ static void tell_rounds(struct rv_events *events, const struct sim_stats *sum) {
 		(unsigned long long)sum->own_files, (unsigned long long)sum->torn_writes, (unsigned long long)sum->rollbacks,
 		(unsigned long long)sum->kept_progress, (unsigned long long)sum->overlapped,
 		(unsigned long long)sum->given_away, (unsigned long long)sum->residuals, (unsigned long long)sum->clipped,
-		(unsigned long long)sum->sent_less, (unsigned long long)sum->named, (unsigned long long)sum->resynced,
-		(unsigned long long)sum->faded);
+		(unsigned long long)sum->left_out, (unsigned long long)sum->sent_less, (unsigned long long)sum->named,
+		(unsigned long long)sum->resynced, (unsigned long long)sum->faded);
 }
 
 static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {

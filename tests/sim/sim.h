@@ -109,14 +109,18 @@ struct sim_stats {
 	uint64_t rosters_in_rows, commits_in_rows, rows_left_out;
 	uint64_t sequences;              /* read by commits, in runs with leases */
 	uint64_t convicted;              /* owners that lied */
+	uint64_t row_audits, row_lies;   /* orders to audit in rows; those of them of a lie */
+	uint64_t repeats;                /* orders to make the steps of another member again */
 	uint64_t struck, cleared;        /* members that did not train; strikes of honest ones that were lifted */
 	uint64_t text_shards, text_lies; /* fetched; sources named as liars */
 	uint64_t text_waits;             /* times that training waited */
 	uint64_t text_of_members;        /* ranges */
 	uint64_t clipped;                /* chunks of committed contributions */
+	uint64_t left_out;               /* the same, of those that point against the others */
 	uint64_t sent_less;              /* of these, coarser ones and parts */
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t false_means;            /* commits of what a liar gave to the only one that could vote */
+	uint64_t lost_attempts;          /* of rosters of three and more, whatever came after them */
 	uint64_t wrongly_suspected;      /* honest members, for an attempt each, where only liars are at work */
 	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
@@ -140,6 +144,13 @@ struct sim_pair {
 	bool soon;                   /* they were linked for long, or one of them has just begun */
 };
 
+/* What an adversary of audits gave in a round, where it shows that to one auditor only. */
+struct sim_shown {
+	uint8_t to;           /* 1 + the host; 0: nobody asked yet */
+	uint32_t chunk;       /* 1 + that which this one found wrong; 0: none */
+	uint64_t hidden_from; /* hosts that found that in time, where nothing fails, or all has healed: a set */
+};
+
 struct sim_identity {
 	struct identity id;
 	uint64_t *next_number; /* of the universe's streams */
@@ -154,10 +165,11 @@ struct sim {
 	uint64_t banished;       /* hosts of adversaries of audits that are */
 	bool struck;             /* the adversary of audits of training was */
 	uint64_t audited_rounds; /* in which it gave nothing, and that were audited: a set of the first 64 */
+	struct sim_shown shown[SIM_MAX_ROUNDS];
 	int withholder, ghost, accuser, impostor, impersonated;
 	uint32_t lies[SIM_ORDINARY];    /* by host: the set of enum sim_lie that it states */
 	int64_t next_drip_us;           /* of a withholder that drips */
-	int was_withholder;             /* before everything healed */
+	int was_withholder, was_liar;   /* before everything healed */
 	bool banned[SIM_MAX_WORKERS];   /* by host: with proof that it equivocated */
 	uint64_t refuses[SIM_ORDINARY]; /* by host: the set of those with which it lets no link come up */
 	bool had_impostor, had_shared_home;
@@ -226,6 +238,7 @@ void faults_on(struct sim *s, int host, enum sim_on what, uint64_t round, int64_
 
 /* sim_lies.c */
 /* Changes a worker's report to what its owner states. */
+bool lies_about_lines(const struct sim *s, int host);
 void lies_report(const struct sim_worker *w, struct report *rep);
 /* Returns true if the host is in the hands of an attacker. */
 bool lies_at(const struct sim *s, int host);
@@ -233,6 +246,7 @@ bool lies_at(const struct sim *s, int host);
 bool lies_vote(const struct sim *s, int host);
 /* Judges an event of the coordinator's core where only liars are at work. */
 void lies_judge(struct sim *s, const struct core_event *ev);
+void lies_judge_costs(struct sim *s); /* at the end, if only liars were at work */
 
 /* sim_expect.c: what planted universes demand */
 /* Returns the row of a name, or -1. */

@@ -1,16 +1,22 @@
 /* sim_audits.c: audits of averages in a universe with --audits: what auditors find, adversaries,
  * and the oracle.
  *
+ * In a roster of rows the makers of a chunk's mean are its owner in each row and the final owner,
+ * and both lie alike. Final owners show what they were really given (sim_sums.c); the withholder
+ * shows nothing either.
+ *
  * Means are honest here, and what an auditor finds is said by this file: a *lying owner* counts
  * as having sent another mean of some of its chunks, which every honest auditor finds, and finds
- * the same. A *lying auditor* says the opposite of what it finds, and it may have an accomplice
- * that says the same, where more than two others audit; a *withholder* gives auditors nothing.
- * Some auditors cannot say anything, or say it late.
+ * the same. In half of the universes it shows its piece to one auditor of a round only: all others
+ * say that it withheld it. A *lying auditor* says the opposite of what it finds, and it may have an
+ * accomplice that says the same, where more than two others audit; a *withholder* gives auditors
+ * nothing. Some auditors cannot say anything, or say it late.
  *
- * - Nobody audits what it owns.
+ * - Nobody audits what it made, in rows each audits what was made in its own.
  * - Only the lying owner is ever convicted, and of a chunk that it lied about; only the lying
  *   auditor is named as one, only the withholder as that.
- * - A member that is convicted is gone for good, and the run ends without it. */
+ * - A member that is convicted is gone for good, and the run ends without it.
+ * - An owner that hides a lie from five, and shows it to one, is convicted or struck. */
 #include "sim.h"
 
 void audits_choose(struct sim_options *o) {
@@ -32,6 +38,9 @@ void audits_choose(struct sim_options *o) {
 	if (o->adversary == ADVERSARY_AUDITOR && o->min_workers >= LEAST_OF_PAIRS &&
 		o->min_workers + 2 <= (uint32_t)o->n_workers && rv_rng_below(&r, 2) == 0)
 		o->accomplice = (host + 1) % o->n_workers;
+	const uint64_t least = 1 + (WINDOW + o->snapshot_every - 1) / o->snapshot_every; /* run_audits_least_snapshots */
+	if (o->audit_rollback && o->keep_snapshots > 0 && o->keep_snapshots < least)
+		o->keep_snapshots = least;
 	o->calm &= o->adversary == ADVERSARY_NONE; /* a ban and a rollback end links */
 }
 
@@ -43,6 +52,26 @@ static bool is_adversary(const struct sim *s, enum sim_adversary kind, int host)
 /* Returns true if the lying owner lied about the chunk. */
 static bool is_lied_about(const struct sim *s, uint64_t round, uint32_t chunk) {
 	return sim_noise(s->opt.seed, 1000 + round, chunk) > -0.5f;
+}
+
+bool audits_hides_from(struct sim *s, int host, uint64_t round) {
+	if (sim_noise(s->opt.seed, 8000, 0) < 0 || round >= SIM_MAX_ROUNDS)
+		return false;
+	if (s->shown[round].to == 0)
+		s->shown[round].to = (uint8_t)(1 + host);
+	return s->shown[round].to != 1 + host;
+}
+
+/* Notes an auditor that finds a lie, or that it is hidden, where this counts. */
+static void note_found(struct sim *s, int host, const struct audit_order *o, bool hidden) {
+	enum { LATE = 3 };
+	struct sim_shown *shown = &s->shown[o->round % SIM_MAX_ROUNDS];
+	if ((!s->healed && s->plan->n > 0) || s->oracle.n_committed > o->round + LATE)
+		return;
+	if (!hidden && shown->chunk == 0)
+		shown->chunk = 1 + o->chunk;
+	else if (hidden && shown->chunk == 1 + o->chunk)
+		shown->hidden_from |= UINT64_C(1) << host;
 }
 
 static struct rv_hash truth_of(uint64_t round, uint32_t chunk) {
@@ -57,6 +86,30 @@ static bool has_member(const struct sim *s, const struct sim_roster *r, int host
 	return false;
 }
 
+/* Returns the host whose work an auditor looks at: the chunk's owner in its row, or the final
+ * owner. */
+static int maker_of(const struct sim *s, const struct sim_roster *r, int host, const struct audit_order *o) {
+	if (o->kind == AUDIT_OF_SUM)
+		return roster_row_owner(s, r, host, o->chunk);
+	return roster_encoder(s, r, o->chunk);
+}
+
+/* Returns the row of a host in the roster; -1: it took no part. */
+static int row_in(const struct sim *s, const struct sim_roster *r, int host) {
+	for (int row = 0; row < r->n_rows; row++)
+		for (int i = r->rows[row].first; i < r->rows[row].first + r->rows[row].n; i++)
+			if (oracle_host_of(s, r->of[i].member) == host)
+				return row;
+	return -1;
+}
+
+/* Returns true if the auditor needs something of that host. */
+static bool needs(const struct sim *s, const struct sim_roster *r, int host, const struct audit_order *o, int other) {
+	if (o->kind == AUDIT_OF_MEAN)
+		return maker_of(s, r, host, o) == other;
+	return has_member(s, r, other) && (o->kind == AUDIT_OF_AVERAGE || row_in(s, r, other) == row_in(s, r, host));
+}
+
 /* What an honest auditor reports. */
 static struct audit_result find(struct sim *s, int host, const struct audit_order *o) {
 	const struct sim_roster *r = roster_of(s, o->round, o->attempt);
@@ -65,13 +118,16 @@ static struct audit_result find(struct sim *s, int host, const struct audit_orde
 	if (r == NULL || sim_noise(s->opt.seed, 2000 + o->round, (uint64_t)host) > 0.8f) {
 		v.verdict = AUDIT_UNABLE;
 	} else if (is_adversary(s, ADVERSARY_WITHHOLDER, withholder) && withholder != host &&
-			   has_member(s, r, withholder)) {
+			   needs(s, r, host, o, withholder)) {
 		v.verdict = AUDIT_WITHHELD;
 		v.member = s->oracle.member_of[withholder];
-	} else if (is_adversary(s, ADVERSARY_OWNER, roster_encoder(s, r, o->chunk)) &&
-			   is_lied_about(s, o->round, o->chunk)) {
-		v.verdict = AUDIT_WRONG;
-		v.found = truth_of(o->round, o->chunk);
+	} else if (is_adversary(s, ADVERSARY_OWNER, maker_of(s, r, host, o)) && is_lied_about(s, o->round, o->chunk)) {
+		const bool hidden = audits_hides_from(s, host, o->round);
+		v.verdict = hidden ? AUDIT_WITHHELD : AUDIT_WRONG;
+		v.member = hidden ? s->oracle.member_of[s->opt.adversary_host] : NET_NO_MEMBER;
+		v.found = hidden ? v.found : truth_of(o->round, o->chunk);
+		if (o->kind == AUDIT_OF_AVERAGE) /* in rows the auditors of a round are of several rows */
+			note_found(s, host, o, hidden);
 	}
 	return v;
 }
@@ -87,7 +143,7 @@ static struct audit_result conclude(struct sim *s, int host, const struct audit_
 }
 
 static bool same(const struct audit_order *a, const struct audit_order *b) {
-	return a->round == b->round && a->chunk == b->chunk && a->attempt == b->attempt;
+	return a->round == b->round && a->chunk == b->chunk && a->attempt == b->attempt && a->kind == b->kind;
 }
 
 static void look_soon(struct sim *s, int host, void *arg) {
@@ -99,7 +155,22 @@ static void look_soon(struct sim *s, int host, void *arg) {
 
 static void check_order(struct sim *s, int host, const struct audit_order *o) {
 	const struct sim_roster *r = roster_of(s, o->round, o->attempt);
-	if (r != NULL && roster_encoder(s, r, o->chunk) == host)
+	if (o->kind == AUDIT_SHOW) {
+		if (r != NULL && roster_encoder(s, r, o->chunk) != host && roster_encoder(s, r, o->chunk) != SIM_NOBODY)
+			sim_fail(s, "w%d: is to show sums of chunk %u of round %llu, whose mean it did not make", host, o->chunk,
+					 (unsigned long long)o->round);
+		return;
+	}
+	if (r != NULL && has_member(s, r, host) && (o->kind == AUDIT_OF_AVERAGE) == (r->n_rows > 1))
+		sim_fail(s, "w%d: is to audit round %llu of %d rows by an order of kind %u", host, (unsigned long long)o->round,
+				 r->n_rows, o->kind);
+	s->stats.row_audits += o->kind != AUDIT_OF_AVERAGE;
+	s->stats.row_lies += o->kind != AUDIT_OF_AVERAGE && r != NULL &&
+						 is_adversary(s, ADVERSARY_OWNER, maker_of(s, r, host, o)) &&
+						 is_lied_about(s, o->round, o->chunk);
+	if (r != NULL && o->kind == AUDIT_OF_MEAN && row_in(s, r, host) != row_in(s, r, maker_of(s, r, host, o)))
+		sim_fail(s, "w%d: is to audit a mean of round %llu that another row made", host, (unsigned long long)o->round);
+	if (r != NULL && has_member(s, r, host) && maker_of(s, r, host, o) == host)
 		sim_fail(s, "w%d: is to audit chunk %u of round %llu, which it owned", host, o->chunk,
 				 (unsigned long long)o->round);
 	if (r != NULL && !has_member(s, r, host))
@@ -130,12 +201,16 @@ void audits_report(struct sim *s, int host, struct report *rep) {
 	const struct sim_audits *a = &s->workers[host].audits;
 	rep->n_verdicts = 0;
 	for (int i = 0; i < a->n; i++)
-		if (a->due_us[i] <= s->now_us)
+		if (a->due_us[i] <= s->now_us && a->orders[i].kind != AUDIT_SHOW)
 			rep->verdicts[rep->n_verdicts++] = conclude(s, host, &a->orders[i]);
 }
 
 void audits_forget(struct sim_worker *w) {
 	w->audits.n = 0;
+}
+
+bool audits_hides_sums(const struct sim *s, int host) {
+	return is_adversary(s, ADVERSARY_WITHHOLDER, host);
 }
 
 /* ---- the oracle ---- */
@@ -153,16 +228,26 @@ static void banish(struct sim *s, int host, void *arg) {
 		worker_crash(s, banned, false);
 }
 
+static void may_be_taken_back(struct sim *s) {
+	if (!s->failed && s->opt.audit_rollback)
+		s->term_wanted = s->oracle.term + 1;
+}
+
+/* A round that nobody could check is taken back, at each strike. */
+static void hide(struct sim *s, const struct core_event *ev) {
+	const bool shows_one = s->opt.adversary == ADVERSARY_OWNER;
+	name(s, ev, shows_one ? ADVERSARY_OWNER : ADVERSARY_WITHHOLDER, "one that withholds its contribution");
+	s->struck = true;
+	may_be_taken_back(s);
+}
+
 /* A member that is convicted is banned: its process ends, and none begins again. */
 static void convict(struct sim *s, const struct core_event *ev) {
 	name(s, ev, ADVERSARY_OWNER, "an owner that lied");
 	if (!is_lied_about(s, ev->round, ev->other))
 		sim_fail(s, "member %u is convicted of chunk %u of round %llu, about which it did not lie", ev->member,
 				 ev->other, (unsigned long long)ev->round);
-	if (s->failed)
-		return;
-	if (s->opt.audit_rollback)
-		s->term_wanted = s->oracle.term + 1; /* rounds may be taken back */
+	may_be_taken_back(s);
 }
 
 /* Only the adversary is ever banned: convicted, or after its last strike. */
@@ -186,13 +271,33 @@ void audits_watch(struct sim *s) {
 	}
 }
 
+/* One that dies between its mean and its vote has kept nothing, and is named once. */
+static void unshown(struct sim *s, const struct core_event *ev) {
+	if (ev->other > 1)
+		name(s, ev, ADVERSARY_WITHHOLDER, "one that shows no sums");
+}
+
 void audits_event(struct sim *s, const struct core_event *ev) {
 	if (ev->type == CORE_EVENT_LIED)
 		convict(s, ev);
 	else if (ev->type == CORE_EVENT_FALSE_AUDIT)
 		name(s, ev, ADVERSARY_AUDITOR, "an auditor that lies");
 	else if (ev->type == CORE_EVENT_WITHHELD && s->opt.audit_chunks > 0)
-		name(s, ev, ADVERSARY_WITHHOLDER, "one that withholds its contribution");
+		hide(s, ev);
+	else if (ev->type == CORE_EVENT_UNSHOWN)
+		unshown(s, ev);
+}
+
+/* Three of five, or all but one of four, that do not get it are enough. */
+void audits_end(struct sim *s) {
+	enum { ENOUGH = 3 };
+	const bool open = s->opt.adversary == ADVERSARY_OWNER && !s->struck && s->banished == 0;
+	for (uint64_t round = 0; open && round + s->opt.audit_window + 1 < s->opt.rounds; round++) {
+		const struct sim_shown *shown = &s->shown[round % SIM_MAX_ROUNDS];
+		if (__builtin_popcountll(shown->hidden_from) >= ENOUGH)
+			sim_fail(s, "the owner on host %d lied in round %llu, hid it from %d, and was not struck",
+					 s->opt.adversary_host, (unsigned long long)round, __builtin_popcountll(shown->hidden_from));
+	}
 }
 
 bool audits_banished(const struct sim *s, int host) {

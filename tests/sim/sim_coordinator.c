@@ -63,6 +63,8 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.missed_tokens = missed_steps(s) * SIM_TOKENS_PER_STEP};
 	cfg->audit_chunks = s->opt.audit_chunks;
 	cfg->audit_ppm = s->opt.audit_ppm;
+	cfg->repeat_ppm = s->opt.repeat_ppm;
+	cfg->inner_bytes = 2 * sizeof(float) * s->opt.n_params;
 	cfg->audit_window = s->opt.audit_window;
 	cfg->audit_rollback = s->opt.audit_rollback;
 	cfg->audit_secret = rv_hash_of(&s->opt.seed, sizeof s->opt.seed);
@@ -328,6 +330,11 @@ static void hear_events(struct sim *s) {
 			sim_say(s, SIM_COORDINATOR, "members %u and %u do not reach each other", ev.other, ev.member);
 		if (ev.type == CORE_EVENT_SUSPECTED)
 			sim_say(s, SIM_COORDINATOR, "member %u is suspected in attempt %u", ev.member, ev.attempt);
+		if (ev.type == CORE_EVENT_AT_ODDS)
+			sim_say(s, SIM_COORDINATOR, "member %u accuses member %u alone", ev.member, ev.other);
+		if (ev.type == CORE_EVENT_EXCLUDED)
+			sim_say(s, SIM_COORDINATOR, "member %u is left out up to round %llu", ev.member,
+					(unsigned long long)ev.round);
 	}
 }
 
@@ -461,6 +468,7 @@ static void on_report(struct sim *s, int host, const struct http_head *head, con
 	else
 		reply(s, host, *head, STATUS_NONE, NULL, 0);
 	forms_report(s, host, &rep);
+	lines_report(s, host, &rep);
 	given_vote(s, host, &rep);
 }
 
@@ -482,7 +490,10 @@ static void on_evidence(struct sim *s, int host, const struct http_head *head, c
 		given_shown(s, host, &e);
 	if (err == RV_OK)
 		err = core_testify(s->coordinator.core, s->now_us, key, &e, &et);
-	if (err != RV_OK && !lies_vote(s, host) && host != s->withholder && host != s->was_withholder && !s->banned[host])
+	/* What it kept of a round that was taken back, and in which it did not vote again, is void. */
+	const bool is_void = e.has_sums && s->oracle.term > 0;
+	if (err != RV_OK && !is_void && !lies_vote(s, host) && host != s->withholder && host != s->was_withholder &&
+		!s->banned[host] && !audits_banished(s, host))
 		sim_fail(s, "w%d: evidence refused: %s", host, et.text);
 	reply(s, host, *head, STATUS_NONE, NULL, 0);
 }

@@ -431,7 +431,7 @@ static void start_lasting(struct sim *s, int number) {
 void faults_start(struct sim *s) {
 	memset(s->plan->happened, 0, sizeof s->plan->happened);
 	memset(s->plan->committed_us, 0, sizeof s->plan->committed_us);
-	s->was_withholder = SIM_NOBODY;
+	s->was_withholder = s->was_liar = SIM_NOBODY;
 	s->liar = s->flip_victim = s->withholder = s->ghost = s->accuser = s->impostor = s->false_address = SIM_NOBODY;
 	memset(s->refuses, 0, sizeof s->refuses);
 	memset(s->lies, 0, sizeof s->lies);
@@ -470,6 +470,7 @@ void faults_heal(struct sim *s) {
 	if (s->impostor != SIM_NOBODY && s->workers[s->impostor].life != 0)
 		worker_crash(s, s->impostor, false);
 	s->was_withholder = s->withholder;
+	s->was_liar = s->liar;
 	stop_lying(s);
 	sim_cut_nothing(s);
 	for (int r = 0; r < s->opt.relay; r++) {

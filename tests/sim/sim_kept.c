@@ -42,6 +42,7 @@ static const struct field options[] = {
 	OPTION(codec, FIELD_CODEC),
 	OPTION(late, FIELD_U32),
 	OPTION(clip, FIELD_DOUBLE),
+	OPTION(agrees, FIELD_BOOL),
 	OPTION(loud, FIELD_BOOL),
 	OPTION(weight_by_tokens, FIELD_BOOL),
 	OPTION(equal_ownership, FIELD_BOOL),
@@ -68,8 +69,19 @@ static const struct field options[] = {
 	OPTION(capped, FIELD_DOUBLE),
 	OPTION(chunk_elems, FIELD_U64),
 	OPTION(leases, FIELD_BOOL),
+	/* Of a universe with liars, or with audits; in files of others they are not there. */
+	OPTION(liars, FIELD_BOOL),
+	OPTION(audit_chunks, FIELD_U32),
+	OPTION(audit_window, FIELD_U32),
+	OPTION(audit_ppm, FIELD_U32),
+	OPTION(repeat_ppm, FIELD_U32),
+	OPTION(audit_rollback, FIELD_BOOL),
+	OPTION(adversary, FIELD_U32),
+	OPTION(adversary_host, FIELD_INT),
+	OPTION(accomplice, FIELD_INT),
 };
-enum { N_OPTIONS = sizeof options / sizeof options[0] };
+enum { N_OPTIONS = sizeof options / sizeof options[0], N_ALWAYS = N_OPTIONS - 9 };
+_Static_assert(sizeof(enum sim_adversary) == 4, "as the table says");
 
 #define FAULT(name, type)                                                                                              \
 	{ #name, type, offsetof(struct sim_fault, name) }
@@ -170,8 +182,9 @@ enum rv_err sim_kept_write(const char *path, const struct sim_options *opt, cons
 	FILE *out = fopen(path, "we");
 	if (out == NULL)
 		return rv_fail(et, RV_E_IO, "%s: %s", path, strerror(errno));
+	const bool strange = opt->liars || opt->audit_chunks > 0 || opt->audit_ppm > 0;
 	fprintf(out, "# %s\n", why);
-	for (int i = 0; i < N_OPTIONS; i++) {
+	for (int i = 0; i < (strange ? N_OPTIONS : N_ALWAYS); i++) {
 		value_text(&options[i], opt, value);
 		fprintf(out, "%s = %s\n", options[i].name, value);
 	}
@@ -300,6 +313,15 @@ static const char *read_line(char *line, struct sim_options *opt, struct sim_pla
 	return NULL;
 }
 
+/* Returns why no seed makes such an adversary; NULL: one does. */
+static const char *unfit(const struct sim_options *o) {
+	if (o->adversary >= SIM_SCORED)
+		return "an adversary of no kind";
+	if (o->adversary != ADVERSARY_NONE && (o->adversary_host < 0 || o->adversary_host >= o->n_workers))
+		return "an adversary that is no worker";
+	return NULL;
+}
+
 enum rv_err sim_kept_read(const char *path, struct sim_options *opt, struct sim_plan *plan, struct rv_errtext *et) {
 	char line[LINE_BYTES];
 	const char *wrong = NULL;
@@ -315,7 +337,9 @@ enum rv_err sim_kept_read(const char *path, struct sim_options *opt, struct sim_
 	(void)fclose(in);
 	if (wrong != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s:%d: %s", path, number, wrong);
-	if (!(seen >> 63) && seen != (UINT64_C(1) << N_OPTIONS) - 1)
-		return rv_fail(et, RV_E_INVALID, "%s: an option is missing: there must be all %d", path, (int)N_OPTIONS);
-	return RV_OK;
+	if (!(seen >> 63) && seen != (UINT64_C(1) << N_ALWAYS) - 1 && seen != (UINT64_C(1) << N_OPTIONS) - 1)
+		return rv_fail(et, RV_E_INVALID, "%s: an option is missing: there must be all %d, or the first %d", path,
+					   (int)N_OPTIONS, (int)N_ALWAYS);
+	const char *why = unfit(opt);
+	return why == NULL ? RV_OK : rv_fail(et, RV_E_INVALID, "%s: %s", path, why);
 }

@@ -23,6 +23,7 @@ struct sim_options sim_options_large(uint64_t seed, int n_workers) {
 	o.codec = rv_rng_below(&r, 4) == 0 ? &codec_fp32 : &codec_int8;
 	o.clip = rv_rng_below(&r, 2) ? 1.5 : 0;
 	o.loud = rv_rng_below(&r, 2) == 0;
+	o.agrees = o.clip > 0 && o.loud;
 	o.weight_by_tokens = rv_rng_below(&r, 2) == 0;
 	o.equal_ownership = rv_rng_below(&r, 2) == 0;
 	o.mean_feedback = rv_rng_below(&r, 2) == 0 ? 0.9f : 0;

@@ -113,12 +113,14 @@ static void falsify(struct sim_worker *w, struct reduce_msg *m, int to) {
 
 /* ---- what is kept back ---- */
 
-static bool is_withheld(const struct sim *s, const struct reduce_msg *m) {
-	switch (s->withheld) {
+static bool is_withheld(const struct sim_worker *w, const struct reduce_msg *m, int to) {
+	switch (w->sim->withheld) {
 	case WITHHELD_CONTRIBUTIONS:
 		return m->type == REDUCE_SCATTER;
 	case WITHHELD_MEANS:
 		return m->type == REDUCE_GATHER;
+	case WITHHELD_FROM_ONE:
+		return m->type == REDUCE_SCATTER && !m->column && to == (grid_member(w->reduce, 0) == w->member);
 	case WITHHELD_SUMS:
 		return m->type == REDUCE_SCATTER && m->column;
 	case WITHHELD_COLUMN_MEANS:
@@ -152,7 +154,7 @@ bool liars_pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m
 	bool any = pull(w, index, bulk, m);
 	if (w->host != s->withholder)
 		return any;
-	while (any && is_withheld(s, m))
+	while (any && is_withheld(w, m, index))
 		any = pull(w, index, bulk, m);
 	if (any && m->type == REDUCE_PING)
 		m->waiting = 1;
@@ -198,7 +200,8 @@ void liars_report(const struct sim *s, int host, struct report *rep) {
 
 bool liars_lie(const struct sim *s, int host) {
 	return (host == s->withholder || host == s->was_withholder) && s->withheld != WITHHELD_CONTRIBUTIONS &&
-		   s->withheld != WITHHELD_MEANS && s->withheld != WITHHELD_SUMS && s->withheld != WITHHELD_COLUMN_MEANS;
+		   s->withheld != WITHHELD_FROM_ONE && s->withheld != WITHHELD_MEANS && s->withheld != WITHHELD_SUMS &&
+		   s->withheld != WITHHELD_COLUMN_MEANS;
 }
 
 int liars_equivocator(const struct sim *s) {

@@ -70,13 +70,14 @@ static void choose_mean_feedback(struct sim_options *o) {
 	o->mean_feedback = rv_rng_below(&r, 4) == 0 ? 0.9f : 0;
 }
 
-/* The limit on contributions in three of four universes; in half of all some contributions are
- * beyond it. */
+/* The limit on contributions in three of four universes, in a third of which who points against the
+ * others is left out; in half of all some contributions are beyond the limit. */
 static void choose_clip(struct sim_options *o) {
 	enum { STREAM = 41 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
 	o->clip = rv_rng_below(&r, 4) == 0 ? 0 : 1 + 2 * rv_rng_double(&r) * rv_rng_double(&r);
 	o->loud = rv_rng_below(&r, 2) == 0;
+	o->agrees = o->clip > 0 && rv_rng_below(&r, 3) == 0;
 }
 
 /* One in ten: steps of no time, lines that carry a round's result in less than a round trip, many
@@ -153,6 +154,35 @@ void sim_options_with_liars(struct sim_options *o) {
 	o->min_workers = 1 + (uint32_t)rv_rng_below(&r, (uint64_t)(o->n_workers - sim_liars(o)));
 }
 
+void sim_options_with_scores(struct sim_options *o) {
+	enum { STREAM = 65, LEAST_WORKERS = 6, ROW = 4, LEAST_ROUNDS = 12 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	const bool in_rows = rv_rng_below(&r, 4) == 0;
+	if (!in_rows)
+		return;
+	o->calm = rv_rng_below(&r, 2) == 0;
+	o->hasty = false;
+	o->n_workers = LEAST_WORKERS + (int)rv_rng_below(&r, 4);
+	o->min_workers = (uint32_t)o->n_workers - 2;
+	o->row_size = ROW;
+	o->rounds = LEAST_ROUNDS + rv_rng_below(&r, 6);
+	o->slowest_bytes_per_s *= 8;
+}
+
+/* Half of them run in rows of four and five, whose averages are audited, also after a ban. */
+void sim_options_with_audits(struct sim_options *o) {
+	enum { STREAM = 66, LEAST_WORKERS = 9, ROW = 5, LEAST_ROUNDS = 10 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	if (rv_rng_below(&r, 2) == 0)
+		return;
+	o->hasty = false;
+	o->n_workers = LEAST_WORKERS + (int)rv_rng_below(&r, 2);
+	o->min_workers = LEAST_WORKERS - 1;
+	o->row_size = ROW;
+	o->rounds = LEAST_ROUNDS + rv_rng_below(&r, 6);
+	o->slowest_bytes_per_s *= 8;
+}
+
 struct sim_options sim_options_of(uint64_t seed) {
 	struct rv_rng r = rv_rng_of(seed, 1);
 	struct sim_options o = {.seed = seed};
@@ -219,7 +249,8 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 		"seed %llu: %d workers (at least %u) in rows of %d, %llu rounds of %llu steps (%llu ahead%s) of %lld ms, %zu "
 		"parameters, "
 		"%s%s%s, feedback %.1f and of means %.1f, "
-		"%u fragments mixed by %g, late %s, clip %.2f%s, weights %s, ownership %s%s%s%s, a snapshot every %llu; delay "
+		"%u fragments mixed by %g, late %s, clip %.2f%s%s, weights %s, ownership %s%s%s%s, a snapshot every %llu; "
+		"delay "
 		"%lld+%lld "
 		"ms, lines "
 		"from %.0f kB/s; ",
@@ -233,7 +264,7 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 		: o->relay == 1 ? ", a relay"
 						: ", two relays",
 		(double)o->feedback, (double)o->mean_feedback, o->fragments, (double)o->mix,
-		o->late == LATE_KEEP ? "keep" : "discard", o->clip, o->loud ? " and loud" : "",
+		o->late == LATE_KEEP ? "keep" : "discard", o->clip, o->agrees ? " and agreed" : "", o->loud ? " and loud" : "",
 		o->weight_by_tokens ? "tokens" : "equal", o->equal_ownership ? "equal" : "by line", slow[o->slow_members],
 		o->mixed ? ", mixed releases" : "", o->by_time ? ", steps by time" : "", (unsigned long long)o->snapshot_every,
 		(long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);

@@ -114,6 +114,16 @@ struct sim_reads {
 	uint16_t *committed; /* by position: round + 1 in whose commit it is; 0: in none */
 	size_t n_committed;
 };
+/* What honest members have said of lines (sim_lines.c), bytes/s; `most` 0: nothing. */
+struct sim_range {
+	uint64_t least, most;
+};
+struct sim_lines {
+	bool lied[SIM_MAX_WORKERS];            /* about lines, at any time */
+	struct sim_range said;                 /* of their own, in either direction */
+	struct sim_range got[SIM_MAX_WORKERS]; /* in receipts, by the host that sent */
+	struct sim_range got_from_honest;      /* from any that does not lie */
+};
 struct sim_oracle {
 	struct sim_reads reads;
 	struct sim_means means;
@@ -135,6 +145,7 @@ struct sim_oracle {
 	int16_t host_of[SIM_MAX_WORKERS];    /* by member number; SIM_NOBODY */
 	struct sim_told told[SIM_MAX_WORKERS];
 	uint64_t uplinks[SIM_MAX_WORKERS][2]; /* bytes/s: the last two different ones of its reports */
+	struct sim_lines lines;
 	struct sim_given given[SIM_ORDINARY];
 	uint64_t last_head; /* of the latest document: what it says to all alike */
 };
@@ -159,6 +170,12 @@ double forms_sent(const struct sim *s, const uint8_t *encoded, const struct cont
 				  uint32_t c, float *x);
 /* Adds to `left`, (n) what the encoding of the contribution left, what its form left besides. */
 void forms_leave(struct sim *s, const uint8_t *encoded, const struct contribution_form *f, uint64_t round, float *left);
+
+/* ---- lines (sim_lines.c) ---- */
+
+void lines_report(struct sim *s, int host, const struct report *rep); /* reached the coordinator */
+/* Judges what the lines of a roster that has become durable count with. */
+void lines_record(struct sim *s, const struct core_record *rec);
 
 /* ---- residuals of means (sim_means.c) ---- */
 void means_open(struct sim *s, int host); /* a process starts; its state is loaded */
@@ -227,6 +244,8 @@ void oracle_dial(struct sim *s, int host, int peer, const struct sim_where *to);
 void oracle_opens(struct sim *s, int host, int peer, int relay, const char *at);
 void oracle_punches(struct sim *s, int host, int peer, bool v6);
 void oracle_opening_over(struct sim *s, int a, int b);
+/* The host pauses or goes on: its openings lead to no link. */
+void oracle_pauses(struct sim *s, int host);
 /* The host takes the relay for one that connects nobody. */
 void oracle_bad_relay(struct sim *s, int host, int relay, const char *text);
 void oracle_relay_fault(struct sim *s, int host, int relay, const char *text); /* what a relay sends is refused */

@@ -37,8 +37,16 @@ void oracle_frame(struct sim *s, int host, int peer) {
 	check_whose(s, host, peer, "a frame");
 }
 
+/* Returns true if the host's mesh must have no link. */
+static bool pauses(const struct sim *s, int host) {
+	const struct session_core *session = s->workers[host].session;
+	return session != NULL && session_core_is_paused(session);
+}
+
 void oracle_link_up(struct sim *s, int host, int peer) {
 	check_whose(s, host, peer, "a link");
+	if (pauses(s, host))
+		sim_fail(s, "w%d pauses, and has a link to w%d", host, peer);
 	if (peer != SIM_NOBODY)
 		oracle_opening_over(s, host, peer);
 }
@@ -52,14 +60,20 @@ static bool is_a_fault(const struct sim *s, enum rv_err why) {
 	return why == RV_E_PROTOCOL || why == RV_E_INVALID || why == RV_E_CORRUPT || (why == RV_E_AUTH && !may_be_another);
 }
 
+/* Returns true if rosters may be without one of the two: they are in several rows, or one is in
+ * quarantine. */
+static bool may_be_apart(const struct sim *s, int host, int peer) {
+	return s->opt.n_workers > s->opt.row_size || scores_keeps_out(s, host) || scores_keeps_out(s, peer);
+}
+
 /* Where nothing goes wrong, a link is lost when both sides dialed, once, when the peer is done, and
- * when it is in another row. */
+ * when a roster is without it, in this row. */
 static void check_calm(struct sim *s, int host, int peer, const char *text) {
 	struct sim_worker *w = &s->workers[host];
 	bool newer = strstr(text, "newer link") != NULL;
 	bool ends = s->workers[peer].life == 0 || s->workers[peer].ending || s->workers[peer].finished;
 	w->replaced[peer] += newer;
-	if (strstr(text, "no longer in the roster") != NULL && s->opt.n_workers > s->opt.row_size) {
+	if (strstr(text, "no longer in the roster") != NULL && may_be_apart(s, host, peer)) {
 		w->replaced[peer] = s->workers[peer].replaced[host] = 0;
 		return;
 	}
@@ -128,8 +142,8 @@ static void find_wanted(struct sim *s, int host) {
 
 static bool is_well(const struct sim *s, int host) {
 	const struct sim_worker *w = &s->workers[host];
-	return w->mesh != NULL && !w->ending && s->frozen_until_us[host] <= s->now_us && host != s->impostor &&
-		   s->net.up[host].bytes_per_s == s->net.up[host].at_best;
+	return w->mesh != NULL && !w->ending && !pauses(s, host) && s->frozen_until_us[host] <= s->now_us &&
+		   host != s->impostor && s->net.up[host].bytes_per_s == s->net.up[host].at_best;
 }
 
 static bool reach_each_other(const struct sim *s, int a, int b) {
@@ -256,6 +270,12 @@ void oracle_punches(struct sim *s, int host, int peer, bool v6) {
 void oracle_opening_over(struct sim *s, int a, int b) {
 	struct sim_pair *p = a < b ? pair_of(s, a, b) : pair_of(s, b, a);
 	p->opened_us[0] = p->opened_us[1] = 0;
+}
+
+void oracle_pauses(struct sim *s, int host) {
+	for (int peer = 0; peer < s->opt.n_workers; peer++)
+		if (peer != host)
+			oracle_opening_over(s, host, peer);
 }
 
 /* Both have dialed, nothing was in the way all the time, and they have no link. */

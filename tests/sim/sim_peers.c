@@ -304,6 +304,8 @@ static enum rv_err chunk_join(void *ctx, uint32_t chunk, const struct reduce_inp
 static uint64_t expected_column_tx(struct sim_worker *w, const struct document *d, uint32_t chunk) {
 	const struct sim_roster *r = roster_of(w->sim, d->round, d->attempt);
 	uint64_t others = 0;
+	if (r == NULL)
+		return 0; /* its round was taken back */
 	for (int row = 0; row < d->n_rows; row++)
 		others += row != d->row && d->row_weights[row] > 0;
 	if (roster_encoder(w->sim, r, chunk) == w->host)
@@ -354,13 +356,15 @@ static struct grid_memory reduce_memory(struct sim_worker *w, const struct docum
 		w->held = sim_alloc((size_t)room * w->sim->max_sent);
 	const size_t n_chunks = w->sim->global_config.chunks.n_chunks;
 	if (w->leaves == NULL)
-		w->leaves = sim_alloc((1 + (size_t)room) * n_chunks * sizeof *w->leaves + REDUCE_LEAVES_BYTES);
+		w->leaves = sim_alloc((1 + (size_t)room + NET_MAX_ROWS) * n_chunks * sizeof *w->leaves + REDUCE_LEAVES_BYTES);
 	for (int m = 0; m < room; m++) {
 		mem.held[m] = w->held + (size_t)m * w->sim->max_sent;
 		mem.leaves[m] = w->leaves + (size_t)m * n_chunks;
 	}
 	mem.means = w->leaves + (size_t)room * n_chunks;
-	mem.proof = (uint8_t *)(mem.means + n_chunks);
+	for (size_t i = 0; i < NET_MAX_ROWS; i++)
+		mem.sum_leaves[i] = mem.means + (1 + i) * n_chunks;
+	mem.proof = (uint8_t *)(mem.means + (1 + NET_MAX_ROWS) * n_chunks);
 	mem.own_nodes = w->own_nodes;
 	if (d->n_rows <= 1)
 		return mem;
@@ -463,6 +467,8 @@ static void end_reduce(void *ctx) {
 	struct sim_worker *w = ctx;
 	if (w->sim->opt.calm && !w->lost_a_link)
 		oracle_bytes(w->sim, w->host);
+	struct reduce_receipt receipts[NET_MAX_ROW];
+	receipts_note_all(&w->receipts, receipts, grid_receipts(w->reduce, receipts));
 	w->reduce = NULL;
 }
 

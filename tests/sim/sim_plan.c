@@ -342,6 +342,13 @@ static double draw_equivocation(const struct sim_options *o, double otherwise) {
 	return rv_rng_below(&r, 2) == 0 ? kinds[rv_rng_below(&r, n)] : otherwise;
 }
 
+/* Returns whether a withholder of contributions keeps them from one peer only. */
+static double draw_victims(const struct sim_options *o, double withheld) {
+	enum { STREAM = 73 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	return withheld == WITHHELD_CONTRIBUTIONS && rv_rng_below(&r, 2) == 0 ? WITHHELD_FROM_ONE : withheld;
+}
+
 static void plan_lie(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r, uint16_t host) {
 	static const enum sim_fault_kind others[] = {FAULT_WITHHOLDER, FAULT_GHOST, FAULT_ACCUSER};
 	enum { OTHERS = sizeof others / sizeof others[0], MEANS = WITHHELD_MEANS + 1 };
@@ -359,7 +366,7 @@ static void plan_lie(struct sim_plan *p, const struct sim_options *o, struct rv_
 	f->host = host;
 	f->amount = kind == FAULT_CLAIMER ? (double)(which - OTHERS) : withheld == MEANS ? WITHHELD_DRIP : (double)withheld;
 	f->amount = kind == FAULT_WITHHOLDER && in_rows(o) ? draw_withheld(r, o) : f->amount;
-	f->amount = kind == FAULT_WITHHOLDER ? draw_equivocation(o, f->amount) : f->amount;
+	f->amount = kind == FAULT_WITHHOLDER ? draw_victims(o, draw_equivocation(o, f->amount)) : f->amount;
 }
 
 /* Up to a third of the members, in up to three ways each. */
@@ -481,6 +488,10 @@ void sim_universe_of(const struct sim_choice *choice, struct sim_options *opt, s
 	opt->leases = choice->leases || choice->scores;
 	if (choice->liars)
 		sim_options_with_liars(opt);
+	if (choice->scores && !large)
+		sim_options_with_scores(opt);
+	if (choice->audits && !large)
+		sim_options_with_audits(opt);
 	(large ? sim_plan_large : sim_plan_of)(opt, plan);
 	if (choice->audits)
 		audits_choose(opt);

@@ -28,6 +28,7 @@ enum sim_withheld {
 	FALSE_SEAL,               /* one peer gets a seal that it has not signed */
 	WITHHELD_EVIDENCE,        /* it votes for something else, and shows nothing */
 	FALSE_EVIDENCE,           /* it votes for something else, and shows what it got, with a forged seal */
+	WITHHELD_FROM_ONE,        /* contributions, from one peer */
 	SIM_WITHHELD
 };
 
@@ -39,7 +40,7 @@ enum sim_lie {
 	LIE_DIGEST,      /* a vote for a digest that nobody holds */
 	LIE_FULL_HASH,   /* another full state */
 	LIE_CHAIN,       /* another state hash */
-	LIE_FAST,        /* a line that nobody has */
+	LIE_FAST,        /* a line that nobody has, and that those who lie alike have it, and others none */
 	LIE_SLOW,        /* a line of 1 byte/s */
 	LIE_BEHIND,      /* it fetches the run's first round, for ever */
 	LIE_APART,       /* it reaches nobody */
@@ -176,6 +177,7 @@ struct sim_options {
 	const struct codec *codec;
 	enum late_policy late;
 	double clip; /* of contributions (outer/merge.h) */
+	bool agrees; /* contributions that point against the others are left out, and there are some */
 	bool loud;   /* some contributions are several times as large as they should be */
 	bool weight_by_tokens;
 	bool equal_ownership; /* else ownership follows what workers say of their lines */
@@ -202,7 +204,7 @@ struct sim_options {
 	bool leases; /* members read what is leased to them (--leases) */
 	bool liars;  /* up to a third of the members lie (--liars) */
 	/* Of a universe with --audits, or with --scores (audit_ppm); else 0 and ADVERSARY_NONE. */
-	uint32_t audit_chunks, audit_window, audit_ppm;
+	uint32_t audit_chunks, audit_window, audit_ppm, repeat_ppm;
 	bool audit_rollback;
 	enum sim_adversary adversary;
 	int adversary_host, accomplice; /* accomplice: of a lying auditor, one that lies alike; SIM_NOBODY: none */
@@ -220,6 +222,10 @@ struct sim_options sim_options_large(uint64_t seed, int n_workers);
 void sim_plan_large(const struct sim_options *opt, struct sim_plan *out);
 /* Makes a universe one of liars: large enough, and with enough honest members. */
 void sim_options_with_liars(struct sim_options *o);
+/* Makes one in four universes with --scores one of rows of three and four. */
+void sim_options_with_scores(struct sim_options *o);
+/* Makes one in two universes with --audits one of rows of four and five. */
+void sim_options_with_audits(struct sim_options *o);
 /* "seed 7: 4 workers (at least 2), ..." */
 void sim_options_text(const struct sim_options *opt, char *out, size_t cap);
 

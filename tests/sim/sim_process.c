@@ -82,6 +82,7 @@ static struct round_config round_config_of(const struct sim *s, const struct sim
 void worker_open(struct sim *s, int host, uint32_t member) {
 	struct sim_worker *w = &s->workers[host];
 	w->member = member;
+	w->receipts = (struct receipts){.n = 0};
 	const struct session_config cfg = {.member = member,
 									   .rounds = s->opt.rounds,
 									   .min_workers = s->opt.min_workers,
@@ -157,6 +158,7 @@ void worker_pause(struct sim *s, int host, bool paused) {
 	if (w->session == NULL || w->ending)
 		return;
 	sim_say(s, host, paused ? "pauses" : "goes on");
+	oracle_pauses(s, host);
 	session_core_pause(w->session, s->now_us, paused);
 	worker_turn(s, host);
 }
@@ -238,6 +240,7 @@ void worker_release(struct sim_worker *w) {
 	store_end(w->sim, w->host);
 	trainer_unload(w);
 	disk_release(&w->disk);
+	sums_release(w);
 	mesh_leave(w);
 	pipe_release(&w->ends);
 	free(w->reach.memory);

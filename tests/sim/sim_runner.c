@@ -39,6 +39,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->commits_in_rows += one->commits_in_rows;
 	sum->rows_left_out += one->rows_left_out;
 	sum->later_attempts += one->later_attempts;
+	sum->lost_attempts += one->lost_attempts;
 	sum->fetched_logs += one->fetched_logs;
 	sum->fetched_snapshots += one->fetched_snapshots;
 	sum->own_files += one->own_files;
@@ -54,8 +55,12 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->text_waits += one->text_waits;
 	sum->text_of_members += one->text_of_members;
 	sum->clipped += one->clipped;
+	sum->left_out += one->left_out;
 	sum->convicted += one->convicted;
+	sum->row_audits += one->row_audits;
+	sum->row_lies += one->row_lies;
 	sum->struck += one->struck;
+	sum->repeats += one->repeats;
 	sum->cleared += one->cleared;
 	sum->sent_less += one->sent_less;
 	sum->calls += one->calls;

@@ -5,12 +5,16 @@
  * finds is said by this file, from what the author did. An honest contribution is worth 0.6 to 1 of
  * an auditor's own; in some rounds one auditor measures less than half of that, by chance. A *free
  * rider* contributes nothing (around 0, in every round or in every second one), a *poisoner* harm
- * (-0.6), and both can measure nobody. A *lying auditor* finds every honest contribution worthless,
- * or says that it got none, or that it did not reach the author. A *cutter* contributes nothing,
- * and keeps all its auditors away: they have no link to it, or one that it ends. Two liars together
- * can strike an honest member: that appeals.
+ * (-0.6), and both can measure nobody. In half of the universes these show it to one auditor of a
+ * round only, and withhold it from the others, or keep them away. A *lying auditor* finds every
+ * honest contribution worthless, or says that it got none, or that it did not reach the author. A
+ * *cutter* contributes nothing,
+ * and keeps all its auditors away: they have no link to it, one that it ends, or it gives its inner
+ * state at a drip. Two liars together can strike an honest member: that appeals. In two of three
+ * universes half of the audits, or all, repeat steps where they can: what comes out is near what an
+ * honest member sent, and far from anything else.
  *
- * - An auditor scores nobody's own contribution, of no round that is open.
+ * - An auditor scores nobody's own contribution, of no round that is open, and of its own row only.
  * - Only a free rider, a poisoner or a cutter is ever struck, and for a round in which it was one;
  *   where two auditors lie, honest members may be. Nobody else is banned.
  * - If nothing else goes wrong, one of these is struck once enough audits of it are over. */
@@ -27,20 +31,20 @@ static bool may_need_each(const struct sim_options *o, const struct sim_plan *pl
 }
 
 void scores_choose(struct sim_options *o, const struct sim_plan *plan) {
-	enum { STREAM = 53, LEAST_WORKERS = 4, LEAST_FOR_TWO = 6, TENTH = 100000 };
+	enum { STREAM = 53, LEAST_WORKERS = 4, LEAST_FOR_TWO = 6, TENTH = 100000, HALF = 500000 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
 	const uint64_t kind = rv_rng_below(&r, SIM_SCORED - ADVERSARY_FREE_RIDER + 1);
 	const int host = (int)rv_rng_below(&r, (uint64_t)o->n_workers);
 	const int least = kind + ADVERSARY_FREE_RIDER == ADVERSARY_TWO_SCORERS ? LEAST_FOR_TWO : LEAST_WORKERS;
 	o->audit_ppm = TENTH * (1 + (uint32_t)rv_rng_below(&r, 6));
+	o->repeat_ppm = HALF * (uint32_t)rv_rng_below(&r, 3);
 	o->audit_window = WINDOW;
 	o->adversary = ADVERSARY_NONE;
 	o->adversary_host = host;
 	o->accomplice = SIM_NOBODY;
 	/* Without it enough are left; and so many hold each round that one may go for good. */
 	if (kind + ADVERSARY_FREE_RIDER < SIM_SCORED && !may_need_each(o, plan) && o->n_workers >= least &&
-		o->n_workers <= o->row_size && o->min_workers + 1 < (uint32_t)o->n_workers &&
-		2 * o->min_workers > (uint32_t)o->n_workers)
+		o->min_workers + 1 < (uint32_t)o->n_workers && 2 * o->min_workers > (uint32_t)o->n_workers)
 		o->adversary = (enum sim_adversary)(kind + ADVERSARY_FREE_RIDER);
 }
 
@@ -84,32 +88,54 @@ static struct score_result result_of(const struct score_order *o, enum score_ver
 								 .own = verdict == SCORE_MEASURED ? 1 : 0};
 }
 
+/* What making the author's steps again comes to. */
+static struct score_result repeated(const struct sim *s, int author, const struct score_order *o) {
+	return result_of(o, SCORE_REPEATED, is_idle(s, author, o->round) ? 0.9f : 0.05f);
+}
+
+/* How the author keeps this auditor away. */
+static struct score_result kept_away(const struct sim *s, int host, const struct score_order *o) {
+	const float how = sim_noise(s->opt.seed, 7000 + o->round, (uint64_t)host);
+	const enum score_verdict verdict = how < -0.3f ? SCORE_UNREACHED : how < 0.3f && o->repeat ? SCORE_SLOW : SCORE_CUT;
+	return result_of(o, verdict, 0);
+}
+
+/* How the author hides what it gave from this auditor. One that trains in every second round is
+ * measured in the others: there, two evaded audits in a row are rare. */
+static struct score_result hidden(const struct sim *s, int host, int author, const struct score_order *o) {
+	if (is_adversary(s, ADVERSARY_HALF_RIDER, author) || sim_noise(s->opt.seed, 9000 + o->round, 0) > 0)
+		return result_of(o, SCORE_WITHHELD, 0);
+	return kept_away(s, host, o);
+}
+
 /* What an honest auditor finds whose patience is over, or not yet; verdict 0: nothing yet. */
-static struct score_result find(const struct sim *s, int host, const struct score_order *o, bool patient) {
+static struct score_result find(struct sim *s, int host, const struct score_order *o, bool patient) {
 	const struct sim_worker *w = &s->workers[host];
 	const int author = oracle_host_of(s, o->member);
 	if (is_adversary(s, ADVERSARY_CUTTER, author))
-		return result_of(o, sim_noise(s->opt.seed, 7000 + o->round, (uint64_t)host) > 0 ? SCORE_CUT : SCORE_UNREACHED,
-						 0);
+		return kept_away(s, host, o);
 	if (is_idle(s, host, o->round) || sim_noise(s->opt.seed, 3000 + o->round, (uint64_t)host) > 0.8f)
 		return result_of(o, SCORE_UNABLE, 0);
 	if (w->mesh == NULL || !peers_linked(w->mesh, o->member))
 		return patient ? (struct score_result){.verdict = 0} : result_of(o, SCORE_UNREACHED, 0);
-	return result_of(o, SCORE_MEASURED, gain_of(s, host, author, o->round));
+	if (is_idle(s, author, o->round) && audits_hides_from(s, host, o->round))
+		return hidden(s, host, author, o);
+	return o->repeat ? repeated(s, author, o) : result_of(o, SCORE_MEASURED, gain_of(s, host, author, o->round));
 }
 
-static struct score_result conclude(const struct sim *s, int host, const struct score_order *o, bool patient) {
+static struct score_result conclude(struct sim *s, int host, const struct score_order *o, bool patient) {
 	const int author = oracle_host_of(s, o->member);
 	if (!lies(s, host) || lies(s, author))
 		return find(s, host, o, patient);
 	const float which = sim_noise(s->opt.seed, 6000 + o->round, (uint64_t)author);
 	if (is_adversary(s, ADVERSARY_TWO_SCORERS, host) || which < -0.3f)
-		return result_of(o, SCORE_MEASURED, -1);
+		return o->repeat ? result_of(o, SCORE_REPEATED, 1) : result_of(o, SCORE_MEASURED, -1);
 	return result_of(o, which < 0.3f ? SCORE_UNREACHED : SCORE_WITHHELD, 0);
 }
 
 static bool same(const struct score_order *a, const struct score_order *b) {
-	return a->round == b->round && a->member == b->member && rv_hash_equal(&a->root, &b->root);
+	return a->round == b->round && a->member == b->member && rv_hash_equal(&a->root, &b->root) &&
+		   a->repeat == b->repeat;
 }
 
 static void look_soon(struct sim *s, int host, void *arg) {
@@ -119,9 +145,28 @@ static void look_soon(struct sim *s, int host, void *arg) {
 	worker_turn(s, host);
 }
 
+/* Returns the row of a host in the roster; -1: it took no part. */
+static int row_in(const struct sim *s, const struct sim_roster *r, int host) {
+	for (int row = 0; row < r->n_rows; row++)
+		for (int i = r->rows[row].first; i < r->rows[row].first + r->rows[row].n; i++)
+			if (oracle_host_of(s, r->of[i].member) == host)
+				return row;
+	return -1;
+}
+
+/* Returns true if auditor and author were in one row of the committed roster. */
+static bool shared_row(struct sim *s, int host, const struct score_order *o) {
+	const struct sim_roster *r = roster_of(s, o->round, s->oracle.means.attempt[o->round]);
+	const int row = r != NULL ? row_in(s, r, host) : -1;
+	return r == NULL || (row >= 0 && row == row_in(s, r, oracle_host_of(s, o->member)));
+}
+
 static void check_order(struct sim *s, int host, const struct document *d, const struct score_order *o) {
 	if (oracle_host_of(s, o->member) == host)
 		sim_fail(s, "w%d: is to score its own contribution to round %llu", host, (unsigned long long)o->round);
+	if (!shared_row(s, host, o))
+		sim_fail(s, "w%d: is to score member %u in round %llu, of which it took no part, or in another row", host,
+				 o->member, (unsigned long long)o->round);
 	if (o->round >= d->round || d->round - o->round > WINDOW)
 		sim_fail(s, "w%d: is to score round %llu in round %llu", host, (unsigned long long)o->round,
 				 (unsigned long long)d->round);
@@ -158,10 +203,25 @@ void scores_follow(struct sim *s, int host, const struct document *d) {
 		if (!is_new)
 			continue;
 		check_order(s, host, d, &d->scores[i]);
+		s->stats.repeats += d->scores[i].repeat;
 		note_audited(s, &d->scores[i]);
 		begin(s, host, &now.of[i]);
 	}
 	*a = now;
+}
+
+static struct rv_hash inner_root(const struct sim *s, int host, uint64_t round) {
+	const uint64_t of[] = {s->opt.seed, (uint64_t)host, round};
+	return rv_hash_of(of, sizeof of);
+}
+
+/* The state with which its steps begin is the one with which those of the round before ended. */
+void scores_commit(const struct sim *s, int host, uint64_t round, struct commitment *c) {
+	if (s->opt.repeat_ppm == 0)
+		return;
+	c->inner_end = inner_root(s, host, round);
+	if (round > 0)
+		c->inner_begin = inner_root(s, host, round - 1);
 }
 
 /* As notices say it: its last strike is one about which others may think better. */
@@ -226,6 +286,16 @@ void scores_watch(struct sim *s) {
 			sim_fail(s, "honest member %u is struck for round %llu", v.member,
 					 (unsigned long long)v.reputation.struck_round);
 	}
+}
+
+bool scores_keeps_out(const struct sim *s, int host) {
+	const struct core *core = s->coordinator.core;
+	bool out = false;
+	for (int k = 0; s->opt.audit_ppm > 0 && core != NULL && k < core_here(core); k++) {
+		const struct core_member_view v = core_view(core, core_nth(core, k));
+		out |= oracle_host_of(s, v.member) == host && v.reputation.quarantined_until > 0;
+	}
+	return out;
 }
 
 /* A member that was audited so often, in audits whose window is over, is struck. */

@@ -209,6 +209,8 @@ static void begin_first(struct sim *s, int host, void *arg) {
 
 static bool post(void *ctx, const struct store_job *j) {
 	struct sim_worker *w = ctx;
+	if (j->kind == STORE_PERSIST)
+		sums_keep(w);
 	push(w->sim, w->host, &(struct sim_task){.job = *j});
 	return true;
 }

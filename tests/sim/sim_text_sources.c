@@ -34,7 +34,8 @@ static int host_of(const struct sim *s, const struct sim_text *t, int source) {
 bool corpus_source_lies(const struct sim *s, const struct sim_text *t, int source) {
 	if (source < SIM_MIRRORS)
 		return kind_of(s, source) == MIRROR_LIES;
-	return !is_coordinator(source) && host_of(s, t, source) == s->liar;
+	const int host = is_coordinator(source) ? SIM_NOBODY : host_of(s, t, source);
+	return host != SIM_NOBODY && (host == s->liar || host == s->was_liar); /* named once the shard is whole */
 }
 
 /* ---- what they answer ---- */

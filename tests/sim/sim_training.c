@@ -72,11 +72,22 @@ static float loudness(const struct sim *s, int host, uint64_t round) {
 	return s->opt.loud && luck >= 0.5f ? 1 + 14 * (luck - 0.5f) : 1;
 }
 
+/* In a universe where contributions are to agree, one round of eight of a member points against
+ * what all others go after. */
+static float direction(const struct sim *s, int host, uint64_t round) {
+	return s->opt.agrees && sim_noise(s->opt.seed ^ 0x61677265, (uint64_t)host, round) >= 0.75f ? -1 : 1;
+}
+
+/* Returns what all members go after in a round, of parameter i. */
+static float common_aim(const struct sim *s, uint64_t round, size_t i) {
+	return s->opt.agrees ? 2 * sim_noise(s->opt.seed ^ 0x61696d, round, i) : 0;
+}
+
 static enum rv_err step(struct replica *r, struct step_stats *out, struct rv_errtext *et) {
 	const struct sim *s = r->sim;
 	const int host = r->worker->host;
 	const uint64_t h = s->opt.steps_per_round, round = r->step / h, done = r->step % h;
-	const float times = 0.01f * loudness(s, host, round);
+	const float times = 0.01f * loudness(s, host, round) * direction(s, host, round);
 	/* A step that is done again, by another process, does not come out the same: so what a former
 	 * one sent is never taken for its successor's unnoticed. */
 	if (s->opt.leases && !reading_has(&r->reading, r->next, SIM_SEQUENCES))
@@ -84,7 +95,7 @@ static enum rv_err step(struct replica *r, struct step_stats *out, struct rv_err
 	const uint64_t what = (uint64_t)host << 48 ^ r->worker->life << 32 ^ round << 16 ^ done;
 	(void)et;
 	for (size_t i = 0; i < s->opt.n_params; i++)
-		r->local[i] -= times * (sim_noise(s->opt.seed, what, i) + 0.1f * r->local[i]);
+		r->local[i] -= times * (sim_noise(s->opt.seed, what, i) + 0.1f * r->local[i] + common_aim(s, round, i));
 	for (uint32_t fragment = 0; fragment < s->opt.fragments; fragment++) {
 		struct sim_progress *p = &r->progress[fragment];
 		RV_ASSERT(p->n < SIM_MAX_STEPS);
@@ -242,6 +253,7 @@ bool training_encode(struct sim *s, int host, struct commitment *commitment) {
 	RV_ASSERT(participant_encode(&w->participant, &w->global, NULL) == RV_OK);
 	encoded(s, host);
 	committer_make(&w->committer, &w->global.cfg, p->round, p->encoded, commitment);
+	scores_commit(s, host, p->round, commitment);
 	return true;
 }
 
@@ -264,8 +276,9 @@ static void check_kept(struct sim *s, int host, const struct trainer_request *a)
 	const struct sim_worker *w = &s->workers[host];
 	bool knows = w->told_attempt != 0 && w->told_round == a->round && w->term == s->oracle.term &&
 				 w->told_attempt == s->oracle.means.attempt[a->round];
-	/* With all steps ahead contributions are empty, and means alike. */
-	const bool any = s->opt.gives_away || s->opt.overlap_steps < s->opt.steps_per_round;
+	/* With all steps ahead contributions are empty, and means alike; where what points against the
+	 * others is left out, the mean of an attempt with it is that of one without it. */
+	const bool any = (s->opt.gives_away || s->opt.overlap_steps < s->opt.steps_per_round) && !s->opt.agrees;
 	if (knows && any && !w->told_in && s->opt.late == LATE_KEEP && a->adopt != PARTICIPANT_KEEP)
 		sim_fail(s, "w%d: gives up its steps of round %llu, whose mean is without them", host,
 				 (unsigned long long)a->round);

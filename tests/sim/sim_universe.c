@@ -152,12 +152,23 @@ static int codec_place(const struct codec *codec) {
 	return i;
 }
 
+static const struct merge_ops *merge_of(const struct sim_options *o) {
+	return o->clip == 0 ? &merge_mean : o->agrees ? &merge_agreed : &merge_clipped;
+}
+
+/* Returns floats enough for all parameters, and for merging a chunk of a row's contributions. */
+static size_t scratch_of(const struct sim *s) {
+	const struct merge_rule rule = global_merge(&s->global_config);
+	const size_t merging = merge_scratch(&rule, s->opt.chunk_elems, s->opt.row_size);
+	return merging > s->opt.n_params ? merging : s->opt.n_params;
+}
+
 static void make_run(struct sim *s) {
 	s->run_hash = rv_hash_of(&s->opt.seed, sizeof s->opt.seed);
 	s->global_config = (struct global_config){.n = s->opt.n_params,
 											  .chunks = chunking_of(s->opt.n_params, s->opt.chunk_elems),
 											  .codec = s->opt.codec,
-											  .merge = s->opt.clip > 0 ? &merge_clipped : &merge_mean,
+											  .merge = merge_of(&s->opt),
 											  .merge_params = {.clip = s->opt.clip},
 											  .optimizer = &outer_nesterov,
 											  .params = {.lr = 0.7f, .momentum = 0.9f},
@@ -176,7 +187,7 @@ static void make_run(struct sim *s) {
 															   : UPDATES_DELAYED};
 	make_fragments(s);
 	s->theta0 = sim_alloc(s->opt.n_params * sizeof(float));
-	s->scratch = sim_alloc(s->opt.n_params * sizeof(float));
+	s->scratch = sim_alloc(scratch_of(s) * sizeof(float));
 	s->doc = sim_alloc(sizeof *s->doc);
 	s->index = sim_alloc(sizeof *s->index);
 	s->doc_bytes = sim_alloc(NET_MAX_DOCUMENT_BYTES);
@@ -315,7 +326,11 @@ bool sim_run(const struct sim_options *opt, struct sim_plan *plan, bool verbose,
 	if (!s->failed)
 		scores_end(s);
 	if (!s->failed)
+		audits_end(s);
+	if (!s->failed)
 		expect_check(s);
+	if (!s->failed)
+		lies_judge_costs(s);
 	s->stats.seeds = 1;
 	s->stats.workers = (uint64_t)opt->n_workers;
 	s->stats.virtual_us = s->now_us;

@@ -46,6 +46,7 @@ static void send_report(void *ctx, struct report *rep) {
 	double cap = mesh_cap(s, w->host), up = s->net.up[w->host].bytes_per_s;
 	rep->up_bytes_per_s = measured(s, w->host, cap > 0 && cap < up ? cap : up);
 	rep->down_bytes_per_s = measured(s, w->host, s->net.down[w->host].bytes_per_s);
+	receipts_report(&w->receipts, rep);
 	uint32_t members[NET_MAX_PEERS];
 	for (int i = 0, n = peers_list(w->mesh, members); i < n; i++)
 		if (!refuses(w, members[i]))
@@ -183,6 +184,8 @@ void worker_turn(struct sim *s, int host) {
 		take_turns(s, host);
 	if (w->session != NULL)
 		liars_show(s, host);
+	if (w->session != NULL)
+		sums_show(s, host);
 	if (w->session != NULL && session_core_phase(w->session) == SESSION_ENDED) {
 		worker_end(s, host);
 		return;

@@ -14,6 +14,7 @@
 #include "train/participant/participant.h"
 #include "worker/join/control_client.h"
 #include "worker/mesh/house.h"
+#include "worker/mesh/receipts.h"
 #include "worker/session/core.h"
 #include "worker/state/checkpoint_index.h"
 #include "worker/state/means_recovery.h"
@@ -92,6 +93,15 @@ struct sim_audits {
 	int64_t due_us[NET_MAX_AUDITS];
 };
 
+/* The sums that it was given as a final owner, by round (sim_sums.c). */
+enum { SIM_SUMS_ROUNDS = 16 };
+struct sim_sums {
+	struct blob *of[SIM_SUMS_ROUNDS]; /* NULL: none */
+	uint64_t round[SIM_SUMS_ROUNDS];
+	int turn;
+	int64_t again_us;
+};
+
 /* An audit of training that its document orders, and its result; verdict 0: none yet. */
 struct sim_score {
 	struct score_order order;
@@ -106,9 +116,10 @@ struct sim_scores {
 struct sim_worker {
 	/* the machine */
 	struct sim_disk disk;
-	double speed;          /* of training */
-	bool dark;             /* power cut: nothing answers */
-	bool paused;           /* by its owner */
+	double speed; /* of training */
+	bool dark;    /* power cut: nothing answers */
+	bool paused;  /* by its owner */
+	struct sim_sums kept_sums;
 	struct sim_text *text; /* in runs with leases; NULL: none yet */
 	/* Bits flipped. Its theta or v is not the run's; since the state of which round; and the rounds
 	 * (as bits) of which this process has told its core such a full hash. */
@@ -151,6 +162,7 @@ struct sim_worker {
 	struct sim_audits audits;
 	struct sim_scores scores;
 	struct mean_residual means;
+	struct receipts receipts;
 	struct sim_request requests[SIM_MAX_REQUESTS];
 	int n_requests;
 	uint64_t working;    /* number of the trainer's event under way: an earlier one is void */
@@ -308,14 +320,28 @@ void audits_report(struct sim *s, int host, struct report *rep);
 void audits_forget(struct sim_worker *w); /* its process has ended */
 void audits_event(struct sim *s, const struct core_event *ev);
 void audits_watch(struct sim *s); /* the coordinator runs */
+/* Returns true if it shows the coordinator no sums. */
+bool audits_hides_sums(const struct sim *s, int host);
+/* sim_sums.c: it votes; it has a turn; it is no more */
+void sums_keep(struct sim_worker *w);
+void sums_show(struct sim *s, int host);
+void sums_release(struct sim_worker *w);
 bool audits_banished(const struct sim *s, int host);
+/* Returns true if the adversary shows what it contributed to the first auditor of a round only, and
+ * hides it from this one. */
+bool audits_hides_from(struct sim *s, int host, uint64_t round);
+void audits_end(struct sim *s);
 
 /* sim_scores.c: the same of training */
 void scores_follow(struct sim *s, int host, const struct document *d);
 void scores_report(struct sim *s, int host, struct report *rep);
+/* Names the inner states of the host's contribution, in a universe whose audits repeat. */
+void scores_commit(const struct sim *s, int host, uint64_t round, struct commitment *c);
 void scores_forget(struct sim_worker *w);
 void scores_event(struct sim *s, const struct core_event *ev);
 void scores_watch(struct sim *s);
+/* Returns true if the host is, or was, in quarantine. */
+bool scores_keeps_out(const struct sim *s, int host);
 void scores_end(struct sim *s); /* the universe is over */
 
 #endif

@@ -1,7 +1,8 @@
 /* test_torture_power.c: the power goes before every single change that real code makes to its disk
- * (power.h): a worker's state files, a state that is fetched and installed, a rollback, a
- * membership; the coordinator's store and its restore. Afterwards whatever was acknowledged is
- * there, what is there is whole, and what was begun can be done again. */
+ * (power.h): state files of a worker, a state that is fetched and installed, a rollback, inner
+ * states for auditors, a membership; the store of the coordinator and its restore. Afterwards
+ * whatever was acknowledged is there, what is there is whole, and what was begun can be done
+ * again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "coordinator/store/sqlite.h"
 #include "tests/common/check.h"
 #include "tests/common/scratch.h"
+#include "tests/torture/kept_scene.h"
 #include "tests/torture/power.h"
 #include "tests/torture/state_scene.h"
 #include "tests/torture/torture.h"
@@ -260,6 +262,28 @@ static void joining(void **state) {
 									  &j, sizeof(struct scene_promises), 5});
 	state_fixture_free(j.donor);
 	state_scene_free(j.s);
+}
+
+/* ---- inner states that are kept for auditors ---- */
+
+static void begin_kept(void *ctx) {
+	scratch_empty(((const struct kept_scene *)ctx)->store.dir);
+}
+
+static void keep(void *ctx, void *acknowledged) {
+	kept_scene_write(ctx, acknowledged, true);
+}
+
+static void check_kept(void *ctx, const void *acknowledged) {
+	kept_scene_check(ctx, acknowledged);
+}
+
+static void inner_states(void **state) {
+	(void)state;
+	struct kept_scene *s = kept_scene_new();
+	cut_everywhere(&(struct scenario){"inner states", s->store.dir, begin_kept, keep, check_kept, s,
+									  sizeof(struct kept_promises), 20});
+	kept_scene_free(s);
 }
 
 /* ---- a membership ---- */
@@ -565,10 +589,10 @@ static void restore(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(state_files), cmocka_unit_test(a_vote_of_a_killed_process),
-		cmocka_unit_test(rollback),    cmocka_unit_test(joining),
-		cmocka_unit_test(membership),  cmocka_unit_test(store),
-		cmocka_unit_test(restore),
+		cmocka_unit_test(state_files),  cmocka_unit_test(a_vote_of_a_killed_process),
+		cmocka_unit_test(rollback),     cmocka_unit_test(joining),
+		cmocka_unit_test(inner_states), cmocka_unit_test(membership),
+		cmocka_unit_test(store),        cmocka_unit_test(restore),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@ enum kind { REDUCE, BROADCAST };
 
 struct ncclComm {
 	int rank;
+	int calls;
 };
 
 struct nccl_stand_in nccl_stand_in;
@@ -75,32 +76,39 @@ static ncclResult_t meet(enum kind kind, float *x, size_t n, int root, struct nc
 	return result;
 }
 
+/* The first exchange of a member is under way when its call returns. */
+static ncclResult_t first_is_under_way(ncclComm_t comm, ncclResult_t result) {
+	return result == ncclSuccess && comm->calls++ == 0 ? ncclInProgress : result;
+}
+
 static ncclResult_t reduce(const void *send, void *receive, size_t n, ncclDataType_t type, ncclRedOp_t op, int root,
 						   ncclComm_t comm, cudaStream_t stream) {
 	(void)send, (void)type, (void)op, (void)stream;
-	return meet(REDUCE, receive, n, root, comm);
+	return first_is_under_way(comm, meet(REDUCE, receive, n, root, comm));
 }
 
 static ncclResult_t broadcast(const void *send, void *receive, size_t n, ncclDataType_t type, int root, ncclComm_t comm,
 							  cudaStream_t stream) {
 	(void)send, (void)type, (void)stream;
-	return meet(BROADCAST, receive, n, root, comm);
+	return first_is_under_way(comm, meet(BROADCAST, receive, n, root, comm));
 }
 
-static ncclResult_t init_rank(ncclComm_t *out, int n, ncclUniqueId id, int rank) {
+static ncclResult_t init_rank(ncclComm_t *out, int n, ncclUniqueId id, int rank, ncclConfig_t *config) {
 	(void)id;
+	if (config->size != sizeof *config || config->magic != 0xcafebeefu || config->blocking != 0)
+		abort();
 	if (nccl_stand_in.fails == NCCL_JOIN && rank == nccl_stand_in.failing_rank)
 		return ncclSystemError;
 	struct ncclComm *comm = malloc(sizeof *comm);
 	if (!comm)
 		abort();
-	comm->rank = rank;
+	*comm = (struct ncclComm){.rank = rank};
 	*out = comm;
 	pthread_mutex_lock(&group.lock);
 	group.n = n;
 	nccl_stand_in.joined++;
 	pthread_mutex_unlock(&group.lock);
-	return ncclSuccess;
+	return ncclInProgress;
 }
 
 static ncclResult_t release(ncclComm_t comm, int *count) {
@@ -119,9 +127,13 @@ static ncclResult_t abort_comm(ncclComm_t comm) {
 	return release(comm, &nccl_stand_in.aborted);
 }
 
+/* Who learns of a failure leaves the group, so the others' calls fail. */
 static ncclResult_t async_error(ncclComm_t comm, ncclResult_t *error) {
 	pthread_mutex_lock(&group.lock);
-	*error = group.late && comm->rank == nccl_stand_in.failing_rank ? ncclRemoteError : ncclSuccess;
+	const bool failed = group.late && comm->rank == nccl_stand_in.failing_rank;
+	*error = failed ? ncclRemoteError : nccl_stand_in.joined < group.n ? ncclInProgress : ncclSuccess;
+	group.broken = group.broken || failed;
+	pthread_cond_broadcast(&group.changed);
 	pthread_mutex_unlock(&group.lock);
 	return ncclSuccess;
 }
@@ -144,7 +156,7 @@ static const struct nccl_api api = {
 	.ncclGetVersion = version,
 	.ncclGetErrorString = error_string,
 	.ncclGetUniqueId = unique_id,
-	.ncclCommInitRank = init_rank,
+	.ncclCommInitRankConfig = init_rank,
 	.ncclCommDestroy = destroy,
 	.ncclCommAbort = abort_comm,
 	.ncclCommGetAsyncError = async_error,

@@ -8,7 +8,7 @@
 
 enum nccl_failure {
 	NCCL_WORKS,
-	NCCL_JOIN,  /* ncclCommInitRank of `failing_rank` */
+	NCCL_JOIN,  /* ncclCommInitRankConfig of `failing_rank`: the others' join goes on for ever */
 	NCCL_CALL,  /* an exchange: an error for that rank, and later for the others, which wait */
 	NCCL_LATER, /* the call succeeds, its results are NaN, and ncclCommGetAsyncError says so */
 };

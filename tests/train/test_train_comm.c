@@ -169,12 +169,107 @@ static void test_small_sums_are_the_same_bits_everywhere(void **state) {
 	world_release(&w);
 }
 
+/* ---- devices with memory of their own, without a library ---- */
+
+enum { LARGE = 2 * COMM_STAGED * COMM_STAGED_FLOATS + 1234 };
+
+/* The first member's floats on their way through the host: its thread alone counts. */
+static struct {
+	struct backend_ops ops;
+	bool ended; /* what is only sent never comes back */
+	size_t now, most;
+} counted;
+
+static enum rv_err device_alloc(struct backend *be, size_t bytes, void **out, struct rv_errtext *et) {
+	return counted.ops.alloc(be, bytes, out, et);
+}
+
+static void counted_download(struct backend *be, void *host, const void *src, size_t bytes) {
+	counted.ops.download(be, host, src, bytes);
+	counted.now += bytes / sizeof(float);
+	counted.most = counted.now > counted.most && !counted.ended ? counted.now : counted.most;
+}
+
+static void counted_upload(struct backend *be, void *dst, const void *host, size_t bytes) {
+	counted.ops.upload(be, dst, host, bytes);
+	counted.now -= bytes / sizeof(float);
+}
+
+struct large {
+	struct comm_group *group;
+	struct comm *comm[2];
+	float *x[2];
+};
+
+static void join_large(void *ctx, int i) {
+	struct large *w = ctx;
+	comm_join(w->group, i, &w->comm[i]);
+}
+
+/* Sums to the first, which sends and receives, in two vectors; then gives the sum to all. */
+static void sum_large(void *ctx, int i) {
+	struct large *w = ctx;
+	comm_start_reduce(w->comm[i], w->x[i], LARGE / 3, 0);
+	comm_start_reduce(w->comm[i], w->x[i] + LARGE / 3, LARGE - LARGE / 3, 0);
+	(void)comm_wait(w->comm[i]);
+	if (i == 0)
+		counted.ended = true;
+	comm_start_broadcast(w->comm[i], w->x[i], LARGE, 0);
+	(void)comm_wait(w->comm[i]);
+}
+
+static void leave_large(void *ctx, int i) {
+	struct large *w = ctx;
+	comm_leave(w->comm[i]);
+}
+
+/* However large exchanges are, a member has as much of them in the host's memory as its plan
+ * says. */
+static void test_exchanges_through_the_host_take_bounded_memory(void **state) {
+	(void)state;
+	const struct backend_options opt = {.threads = 1};
+	struct backend_ops device[2];
+	struct backend *be[2];
+	struct team *team;
+	struct large w = {.group = NULL};
+	for (int m = 0; m < 2; m++) {
+		assert_ok(backend_open("ref", &opt, &be[m], &et));
+		counted.ops = device[m] = *be[m]->ops;
+		device[m].alloc = device_alloc;
+		w.x[m] = malloc(LARGE * sizeof(float));
+		assert_non_null(w.x[m]);
+		for (size_t i = 0; i < LARGE; i++)
+			w.x[m][i] = (float)(i % 1000) * (float)(m + 1);
+	}
+	device[0].download = counted_download;
+	device[0].upload = counted_upload;
+	for (int m = 0; m < 2; m++)
+		be[m]->ops = &device[m];
+	assert_ok(comm_group_new(be, 2, &w.group, &et));
+	assert_ok(team_new(2, &team, &et));
+	team_run(team, join_large, &w);
+	team_run(team, sum_large, &w);
+	team_run(team, leave_large, &w);
+	assert_in_range(counted.most * sizeof(float), COMM_STAGED_FLOATS * sizeof(float), comm_staged_bytes(2) / 2);
+	for (int m = 0; m < 2; m++) {
+		for (size_t i = 0; i < LARGE; i++)
+			if (w.x[m][i] != (float)(i % 1000) * 3)
+				fail_msg("member %d: sum %zu is wrong", m, i);
+		free(w.x[m]);
+	}
+	team_free(team);
+	comm_group_free(w.group);
+	for (int m = 0; m < 2; m++)
+		backend_close(be[m]);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_scatter_then_gather_is_all_reduce),
 		cmocka_unit_test(test_slices_cover_everything_once),
 		cmocka_unit_test(test_many_exchanges_under_way),
 		cmocka_unit_test(test_small_sums_are_the_same_bits_everywhere),
+		cmocka_unit_test(test_exchanges_through_the_host_take_bounded_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "tests/emu/runtime.h"
 #include "train/device_set.h"
 #include "train/memory/plan.h"
+#include "train/step_bounds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -118,26 +119,32 @@ struct variant {
 	enum moments moments;
 	bool offload;
 	enum zero zero;
+	int logits_rows; /* with it 512 tokens, two tiles */
+	bool stream;
 };
 
 /* Micro-batches of one size and of two (three sequences in batches of two), on one device and on
- * two, whose shares are not the same. */
+ * two, whose shares are not the same; logits in two chunks, a state that goes to the disk in
+ * pieces, and both. */
 static const struct variant variants[] = {
-	{"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 3, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
-	{"llama", "bf16", "adamw", RECOMPUTE_NONE, 3, 1, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
-	{"llama", "fp32", "muon", RECOMPUTE_BLOCK, 2, 2, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
-	{"gpt2", "bf16", "muon", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 2, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_GELU, 2, 3, 1, 1, 5, MOMENTS_INT8, false, ZERO_MOMENTS},
-	{"llama", "bf16", "adamw", RECOMPUTE_NORMS, 4, 1, 2, 1, 1, MOMENTS_INT8, false, ZERO_MOMENTS},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 1, 1, 0, MOMENTS_FP32, true, ZERO_MOMENTS},
-	{"llama", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 1, 1, 1, 1, MOMENTS_INT8, true, ZERO_MOMENTS},
-	{"gpt2", "fp32", "sgd", RECOMPUTE_NONE, 3, 1, 2, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
-	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 1, 1, 3, 0, MOMENTS_FP32, false, ZERO_MOMENTS},
-	{"llama", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 2, 3, 1, 1, MOMENTS_INT8, false, ZERO_GRADIENTS},
-	{"gpt2", "fp32", "sgd", RECOMPUTE_NONE, 3, 1, 2, 1, 0, MOMENTS_FP32, false, ZERO_WEIGHTS},
-	{"llama", "bf16", "adamw", RECOMPUTE_NORMS, 4, 1, 3, 1, 1, MOMENTS_INT8, false, ZERO_WEIGHTS},
+	{"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS, 0, false},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 3, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS, 0, false},
+	{"llama", "bf16", "adamw", RECOMPUTE_NONE, 3, 1, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS, 0, false},
+	{"llama", "fp32", "muon", RECOMPUTE_BLOCK, 2, 2, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS, 0, false},
+	{"gpt2", "bf16", "muon", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS, 0, false},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 2, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS, 0, false},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_GELU, 2, 3, 1, 1, 5, MOMENTS_INT8, false, ZERO_MOMENTS, 0, false},
+	{"llama", "bf16", "adamw", RECOMPUTE_NORMS, 4, 1, 2, 1, 1, MOMENTS_INT8, false, ZERO_MOMENTS, 0, false},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 1, 1, 0, MOMENTS_FP32, true, ZERO_MOMENTS, 0, false},
+	{"llama", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 1, 1, 1, 1, MOMENTS_INT8, true, ZERO_MOMENTS, 0, false},
+	{"gpt2", "fp32", "sgd", RECOMPUTE_NONE, 3, 1, 2, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS, 0, false},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 1, 1, 3, 0, MOMENTS_FP32, false, ZERO_MOMENTS, 0, false},
+	{"llama", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 2, 3, 1, 1, MOMENTS_INT8, false, ZERO_GRADIENTS, 0, false},
+	{"gpt2", "fp32", "sgd", RECOMPUTE_NONE, 3, 1, 2, 1, 0, MOMENTS_FP32, false, ZERO_WEIGHTS, 0, false},
+	{"llama", "bf16", "adamw", RECOMPUTE_NORMS, 4, 1, 3, 1, 1, MOMENTS_INT8, false, ZERO_WEIGHTS, 0, false},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 8, 1, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS, 256, false},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32, false, ZERO_MOMENTS, 0, true},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 8, 1, 1, 1, 0, MOMENTS_INT8, false, ZERO_MOMENTS, 256, true},
 };
 
 static struct savings savings_of(const struct variant *v) {
@@ -145,7 +152,9 @@ static struct savings savings_of(const struct variant *v) {
 							.recompute = v->recompute,
 							.moments = v->moments,
 							.offload = v->offload,
-							.zero = v->zero};
+							.zero = v->zero,
+							.logits_rows = v->logits_rows,
+							.stream = v->stream};
 }
 
 static struct run_config variant_config(const struct variant *v) {
@@ -153,6 +162,10 @@ static struct run_config variant_config(const struct variant *v) {
 	(void)rv_options_set(run_config_options, &cfg, "inner", v->inner, NULL);
 	cfg.batch = v->batch;
 	cfg.grad_accum = v->accum;
+	if (v->logits_rows) {
+		cfg.context = 64;
+		cfg.n_layer = 1; /* activations below 2 MiB: from there on a plan counts whole huge pages */
+	}
 	cfg.prox_mu = strcmp(v->inner, "sgd") == 0 ? 0.1 : 0;
 	return cfg;
 }
@@ -199,14 +212,16 @@ static void test_steps_allocate_no_device_memory(void **state) {
 
 /* ---- as much as was planned ---- */
 
-static struct memory_plan plan_of(const struct run_config *cfg, const struct variant *v) {
+static struct memory_plan plan_of_rows(const struct run_config *cfg, const struct variant *v, int logits_rows) {
+	struct savings savings = savings_of(v);
+	savings.logits_rows = logits_rows;
 	const struct device_choice cuda = {.backend = "cuda", .n = v->devices};
 	struct memory_plan p;
 	struct rv_errtext et = {0};
 	if (memory_plan_make(&(struct memory_request){.run = cfg,
 												  .device = &cuda,
-												  .savings = savings_of(v),
-												  .role = MEMORY_REPLICA,
+												  .savings = savings,
+												  .role = v->stream ? MEMORY_WORKER : MEMORY_REPLICA,
 												  .replicas = 1,
 												  .step_shards = v->shards,
 												  .parallel = 1},
@@ -215,11 +230,27 @@ static struct memory_plan plan_of(const struct run_config *cfg, const struct var
 	return p;
 }
 
+static struct memory_plan plan_of(const struct run_config *cfg, const struct variant *v) {
+	return plan_of_rows(cfg, v, v->logits_rows);
+}
+
 static size_t item_bytes(const struct memory_plan *p, const char *name) {
 	for (int i = 0; i < p->step.n; i++)
 		if (strcmp(p->step.items[i].name, name) == 0)
 			return p->step.items[i].bytes;
 	return 0;
+}
+
+/* Chunks of logits take less of the device; pieces of a state have their pinned memory, whether it
+ * streams to the disk in them or is copied. */
+static void check_that_it_matters(const struct run_config *cfg, const struct variant *v, const struct memory_plan *p) {
+	struct variant plain = *v;
+	plain.stream = false;
+	const struct memory_plan at_once = plan_of_rows(cfg, &plain, 0);
+	const size_t piece = p->n_params < STREAMED_FLOATS ? p->n_params : STREAMED_FLOATS;
+	assert_true(p->step.pinned_bytes > FETCHES * piece * sizeof(float));
+	assert_int_equal(p->step.pinned_bytes, at_once.step.pinned_bytes);
+	assert_int_equal(2 * item_bytes(p, "logits"), (v->logits_rows ? 1 : 2) * item_bytes(&at_once, "logits"));
 }
 
 /* To the byte, but for what the emulator has no library for: cuBLASLt, cuDNN, NCCL. */
@@ -237,10 +268,13 @@ static void test_a_replica_takes_what_is_planned(void **state) {
 		assert_int_equal(gpu_open(&g, &cfg, &o, v->devices, NULL), RV_OK);
 		const struct emu_counters after = emu_count();
 		const size_t planned = p.parameters + p.gradients + p.moments + p.activations + p.workspace;
-		assert_int_equal(after.device_bytes - before.device_bytes, planned - libraries * (size_t)v->devices);
+		if (after.device_bytes - before.device_bytes != planned - libraries * (size_t)v->devices)
+			fail_msg("variant %zu: %zu bytes taken, %zu planned", i, after.device_bytes - before.device_bytes,
+					 planned - libraries * (size_t)v->devices);
 		const size_t weights = v->offload ? replica_n_params(g.replica) * sizeof(float) : 0;
 		assert_int_equal(after.pinned_bytes - before.pinned_bytes, pinned * (size_t)v->devices + weights);
 		assert_true(memory_plan_least_device(&p) < memory_plan_device(&p));
+		check_that_it_matters(&cfg, v, &p);
 		gpu_release(&g);
 	}
 }
@@ -334,8 +368,8 @@ static void test_a_refused_allocation_spoils_nothing_later(void **state) {
 static void test_divided_weights_of_any_amount(void **state) {
 	(void)state;
 	enum { PARTS = 12 };
-	const struct variant v = {"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2,     1,
-							  2,      1,      0,       MOMENTS_FP32,   false, ZERO_WEIGHTS};
+	const struct variant v = {"gpt2", "bf16",       "adamw", RECOMPUTE_NONE, 2, 1,    2, 1,
+							  0,      MOMENTS_FP32, false,   ZERO_WEIGHTS,   0, false};
 	const struct run_config cfg = variant_config(&v);
 	const struct replica_options o = options_of(&cfg, &v);
 	const struct memory_plan p = plan_of(&cfg, &v);
@@ -361,20 +395,20 @@ static void test_divided_weights_of_any_amount(void **state) {
 
 static size_t least_of_steps(struct run_config cfg, const struct variant *v, long batch) {
 	cfg.batch = batch;
-	const struct memory_plan p = plan_of(&cfg, v);
+	const struct memory_plan p = plan_of_rows(&cfg, v, CUDA_LOGITS_TILE);
 	return step_memory_least(&p.step);
 }
 
 /* A batch that a refusal names is the largest whose steps fit beside the rest. */
 static void test_a_refusal_names_a_batch_that_fits(void **state) {
 	(void)state;
-	const struct variant v = {"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 8,     1,
-							  1,      1,      0,       MOMENTS_FP32,    false, ZERO_MOMENTS};
+	const struct variant v = {"gpt2", "bf16",       "adamw", RECOMPUTE_BLOCK, 8, 1,    1, 1,
+							  0,      MOMENTS_FP32, false,   ZERO_MOMENTS,    0, false};
 	struct run_config cfg = variant_config(&v);
 	cfg.context = 64;
 	cfg.vocab = 4096; /* what the backend takes is most of it */
 	const struct replica_options o = options_of(&cfg, &v);
-	const struct memory_plan p = plan_of(&cfg, &v);
+	const struct memory_plan p = plan_of_rows(&cfg, &v, CUDA_LOGITS_TILE);
 	const size_t amount = memory_plan_least_device(&p) - (64 << 10);
 	const size_t room = amount - (memory_plan_device(&p) - p.workspace);
 	struct on_gpu g;
@@ -398,49 +432,75 @@ static void test_a_refusal_names_a_batch_that_fits(void **state) {
 static void test_chunks_of_logits_are_equal_and_whole_tiles(void **state) {
 	(void)state;
 	static const struct {
-		size_t chunk_bytes, row_bytes;
-		int n, want;
+		int most, n, want;
 	} cases[] = {
-		{1000, 100, 10, 10},                 /* all at once */
-		{999, 100, 10, 5},                   /* two equal ones */
-		{50, 100, 10, 1},                    /* at least a row */
-		{256 << 20, 50304 * 2, 16384, 2560}, /* GPT-2's vocabulary, fp16: 6.4 chunks, of ten tiles */
-		{256 << 20, 50304 * 2, 2669, 1536},  /* no last one of a single row */
-		{300 * 100, 100, 1000, 256},
+		{0, 16384, 16384},   /* all at once */
+		{256, 10, 10},       /* fewer than a tile */
+		{2560, 2560, 2560},  /* just as many */
+		{2560, 16384, 2560}, /* 6.4 chunks, of ten tiles */
+		{2669, 2670, 1536},  /* no last one of a single row */
+		{300, 1000, 256},    /* whole tiles */
+		{1, 1000, 256},      /* at least one */
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		assert_int_equal(cuda_logits_rows(cases[i].chunk_bytes, cases[i].row_bytes, cases[i].n), cases[i].want);
+		assert_int_equal(cuda_logits_rows(cases[i].most, cases[i].n), cases[i].want);
 }
 
-/* Where memory is scarce the logits are made in parts; the steps are the same to rounding. */
-static void test_scarce_memory_means_chunks_of_logits(void **state) {
+/* 512 tokens: two tiles. */
+static struct run_config two_tiles(const struct variant *v) {
+	struct run_config cfg = variant_config(v);
+	cfg.context = 64;
+	return cfg;
+}
+
+static const struct variant of_two_tiles = {"gpt2", "fp32",       "adamw", RECOMPUTE_NONE, 8, 1,    1, 1,
+											0,      MOMENTS_FP32, false,   ZERO_MOMENTS,   0, false};
+
+/* Makes a replica with `rows` of logits in `room` bytes of the device, steps, and returns the
+ * step's figures, the rows that it has, and its weights. */
+static struct step_stats step_of_rows(int rows, size_t room, int *has, char theta[65]) {
+	const struct run_config cfg = two_tiles(&of_two_tiles);
+	struct replica_options o = options_of(&cfg, &of_two_tiles);
+	struct on_gpu g;
+	struct step_stats stats;
+	o.savings.logits_rows = rows;
+	emu_limit_memory(room);
+	assert_ok(gpu_open(&g, &cfg, &o, 1, &et));
+	const struct cuda_backend *cu = (const struct cuda_backend *)g.devices.be[0];
+	const size_t row = cuda_logits_row_bytes(DTYPE_F32, model_padded_vocab(&replica_model(g.replica)->shape));
+	*has = replica_savings(g.replica).logits_rows;
+	assert_int_equal(cu->scratch[SCRATCH_LOGITS].bytes, (*has ? *has : 512) * row);
+	assert_ok(replica_step(g.replica, &stats, &et));
+	fixture_theta_hash(g.replica, theta);
+	gpu_release(&g);
+	emu_limit_memory(EMU_MEMORY_BYTES);
+	return stats;
+}
+
+/* Logits are made at once or in chunks, as the savings say; less memory than was planned makes
+ * chunks, which the replica reports, so that they can be repeated to the bit. All are the same
+ * steps to rounding. */
+static void test_logits_at_once_or_in_chunks(void **state) {
 	(void)state;
 #ifdef __SANITIZE_ADDRESS__
 	print_message("skipped: minutes of emulated attention under AddressSanitizer\n");
 	skip();
 #endif
-	const struct variant v = {"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 8,     1,
-							  1,      1,      0,       MOMENTS_FP32,   false, ZERO_MOMENTS};
-	struct run_config cfg = variant_config(&v);
-	cfg.context = 64; /* 512 tokens: two tiles */
-	const struct replica_options o = options_of(&cfg, &v);
-	const struct memory_plan p = plan_of(&cfg, &v);
-	struct step_stats stats[2];
-	for (int scarce = 0; scarce < 2; scarce++) {
-		struct on_gpu g;
-		struct rv_errtext et = {0};
-		emu_limit_memory(scarce ? emu_count().device_bytes + memory_plan_least_device(&p) : EMU_MEMORY_BYTES);
-		if (gpu_open(&g, &cfg, &o, 1, &et) != RV_OK)
-			fail_msg("%s", et.text);
-		const struct cuda_backend *cu = (const struct cuda_backend *)g.devices.be[0];
-		const size_t row = cuda_logits_row_bytes(DTYPE_F32, model_padded_vocab(&replica_model(g.replica)->shape));
-		assert_int_equal(cu->scratch[SCRATCH_LOGITS].bytes, (scarce ? 256 : 512) * row);
-		assert_int_equal(replica_step(g.replica, &stats[scarce], NULL), RV_OK);
-		gpu_release(&g);
-	}
-	emu_limit_memory(EMU_MEMORY_BYTES);
-	assert_true(fabsf(stats[0].loss - stats[1].loss) <= 1e-5f * stats[0].loss);
-	assert_true(fabsf(stats[0].grad_norm - stats[1].grad_norm) <= 1e-4f * stats[0].grad_norm);
+	const struct run_config cfg = two_tiles(&of_two_tiles);
+	const struct memory_plan p = plan_of(&cfg, &of_two_tiles);
+	const size_t scarce = emu_count().device_bytes + memory_plan_least_device(&p);
+	char whole[65], chunks[65], short_of_memory[65];
+	int has[3];
+	const struct step_stats at_once = step_of_rows(0, EMU_MEMORY_BYTES, &has[0], whole);
+	const struct step_stats in_two = step_of_rows(256, EMU_MEMORY_BYTES, &has[1], chunks);
+	const struct step_stats scarcely = step_of_rows(0, scarce, &has[2], short_of_memory);
+	assert_int_equal(has[0], 0);
+	assert_int_equal(has[1], 256);
+	assert_int_equal(has[2], 256);
+	assert_true(at_once.loss == in_two.loss && in_two.loss == scarcely.loss);
+	assert_true(fabsf(at_once.grad_norm - in_two.grad_norm) <= 1e-4f * at_once.grad_norm);
+	assert_string_not_equal(whole, chunks);
+	assert_string_equal(chunks, short_of_memory);
 }
 
 /* Exchanges of devices take their memory after a step's is reserved: it is still there. */
@@ -484,7 +544,7 @@ int main(void) {
 		cmocka_unit_test(test_a_refused_allocation_spoils_nothing_later),
 		cmocka_unit_test(test_a_refusal_names_a_batch_that_fits),
 		cmocka_unit_test(test_chunks_of_logits_are_equal_and_whole_tiles),
-		cmocka_unit_test(test_scarce_memory_means_chunks_of_logits),
+		cmocka_unit_test(test_logits_at_once_or_in_chunks),
 		cmocka_unit_test(test_logits_leave_room_for_exchanges),
 	};
 	(void)setenv("RIVULET_CUDA_PLUGIN", EMULATED_PLUGIN,

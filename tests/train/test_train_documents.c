@@ -177,6 +177,14 @@ static void a_line_that_cannot_be_read_is_named(void **state) {
 	}
 	const struct mapped_file csv = in_memory("a.csv.gz", "\x1f\x8b\x08", 3);
 	refused(&csv, "text", RV_E_CORRUPT, "too early");
+	const struct mapped_file plain = in_memory("a.txt.gz", "plain text", 10);
+	refused(&plain, "text", RV_E_CORRUPT,
+			"a.txt.gz: its name says that it is compressed (.gz), its first bytes do not");
+	static const uint8_t nothing[1000];
+	uint8_t packed[200];
+	const size_t n = gzip_of(nothing, sizeof nothing, packed, sizeof packed);
+	const struct mapped_file zeros = in_memory("z.gz", packed, n);
+	refused(&zeros, "text", RV_E_UNSUPPORTED, "z.gz, unpacked: training data z: 1000 of 1000 bytes are NUL");
 }
 
 /* JSON that is one value would be trained on as if it were text. */

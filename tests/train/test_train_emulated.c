@@ -164,7 +164,7 @@ static void test_the_outer_path_is_the_hosts(void **state) {
 static size_t free_on_the_device(void) {
 	const struct backend_plugin *p;
 	struct plugin_device info;
-	assert_int_equal(plugin_cuda(&p, NULL), RV_OK);
+	assert_int_equal(plugin_load("cuda", &p, NULL), RV_OK);
 	assert_int_equal(p->device(0, &info, NULL), RV_OK);
 	return info.free_bytes;
 }

@@ -117,6 +117,101 @@ static void test_graphs_give_the_same_bits(void **state) {
 	}
 }
 
+/* ---- the next input ---- */
+
+enum { CALLS_CAP = 64 };
+/* The backend's calls in their order: s(tep), p(repare), w(ait). */
+static char spied[CALLS_CAP];
+static int n_calls, n_known; /* n_known: steps whose input was prepared */
+
+/* Sequences that were read, if need be by waiting for them. */
+static uint64_t n_waiting_reads;
+
+enum rv_err __real_dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
+										  int32_t *targets, struct rv_errtext *text);
+enum rv_err __wrap_dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
+										  int32_t *targets, struct rv_errtext *text);
+
+enum rv_err __wrap_dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
+										  int32_t *targets, struct rv_errtext *text) {
+	n_waiting_reads++;
+	return __real_dataset_train_sequence(d, shard, cursor, inputs, targets, text);
+}
+
+static void note(char call) {
+	assert_in_range(n_calls, 0, CALLS_CAP - 2);
+	spied[n_calls++] = call;
+	spied[n_calls] = '\0';
+}
+
+static void spied_step(struct backend *be, const struct micro_batch *batch, void (*pass)(void *ctx), void *ctx) {
+	const struct cuda_micro *m = &((struct cuda_backend *)be)->micro;
+	const int32_t *pinned = m->inputs[m->next_input].pinned;
+	const size_t n = (size_t)batch->b * (size_t)batch->t;
+	n_known += m->inputs[m->next_input].prepared == n && memcmp(pinned, batch->tokens, n * sizeof *pinned) == 0;
+	note('s');
+	cuda_ops.micro_step(be, batch, pass, ctx);
+}
+
+static void spied_prepare(struct backend *be, const struct micro_batch *batch) {
+	note('p');
+	cuda_ops.micro_prepare(be, batch);
+}
+
+static const float *spied_losses(struct backend *be, size_t *n, const float *x, size_t x_n, double *squares) {
+	note('w');
+	return cuda_ops.micro_losses(be, n, x, x_n, squares);
+}
+
+/* The first micro-batch of the next step is sorted and on its way before the host waits for this
+ * one, and is the one that the next step takes, unless it reads elsewhere. It is read only if
+ * nobody has to wait for it: this step's losses do not wait for the next one's text. */
+static void test_the_next_batch_is_prepared_before_the_wait(void **state) {
+	(void)state;
+	struct backend_ops spies = cuda_ops;
+	struct run_config cfg = config_of("gpt2", "fp32", 2);
+	struct fixture_run f;
+	struct on_gpu g, plain;
+	struct step_stats got, want;
+	char hashes[2][65];
+	spies.micro_step = spied_step;
+	spies.micro_prepare = spied_prepare;
+	spies.micro_losses = spied_losses;
+	fixture_run_init(&f, &cfg, "cpu");
+	gpu_init(&g, &f, &cfg, true);
+	gpu_init(&plain, &f, &cfg, true);
+	struct backend_ops never = cuda_ops;
+	never.micro_prepare = NULL;
+	plain.devices.be[0]->ops = &never;
+	g.devices.be[0]->ops = &spies;
+	n_calls = n_known = 0;
+	n_waiting_reads = 0;
+	emu_configure(&(struct emu_options){.order = EMU_FORWARD, .streams = EMU_LAZY});
+	uint8_t *saved = malloc(replica_state_bytes(g.replica));
+	assert_non_null(saved);
+	for (int i = 0; i < STEPS; i++) {
+		if (i == STEPS - 1) { /* back to where it was: other sequences than those prepared */
+			replica_save(plain.replica, saved);
+			assert_ok(replica_step(g.replica, &got, &et));
+			assert_ok(replica_load(g.replica, saved, replica_state_bytes(g.replica), &et));
+		}
+		assert_ok(replica_step(g.replica, &got, &et));
+		assert_ok(replica_step(plain.replica, &want, &et));
+		assert_true(got.loss == want.loss && got.grad_norm == want.grad_norm);
+	}
+	assert_string_equal(spied, "sspwsspwsspwsspw");
+	assert_int_equal(n_known, STEPS - 1);
+	assert_int_equal(n_waiting_reads, (2 * STEPS + 1) * savings_step_sequences(&cfg));
+	fixture_theta_hash(g.replica, hashes[0]);
+	fixture_theta_hash(plain.replica, hashes[1]);
+	assert_string_equal(hashes[0], hashes[1]);
+	free(saved);
+	emu_configure(&(struct emu_options){.order = EMU_FORWARD, .streams = EMU_EAGER});
+	gpu_release(&g);
+	gpu_release(&plain);
+	fixture_run_release(&f);
+}
+
 /* How often the host waits for the stream in a step behind the first ones. */
 static uint64_t waits_of_a_step(int accum, bool graphs) {
 	struct run_config cfg = config_of("gpt2", "fp32", accum);
@@ -216,6 +311,7 @@ int main(void) {
 		cmocka_unit_test(test_a_step_waits_at_its_end_only),
 		cmocka_unit_test(test_a_diverged_step_changes_nothing),
 		cmocka_unit_test(test_what_cannot_be_captured_runs_plainly),
+		cmocka_unit_test(test_the_next_batch_is_prepared_before_the_wait),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

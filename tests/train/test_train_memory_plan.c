@@ -4,6 +4,7 @@
 #include "tests/train/counting_backend.h"
 #include "tests/train/train_fixture.h"
 
+#include "train/comm.h"
 #include "train/memory/check.h"
 #include "train/memory/choose.h"
 #include "train/memory/cost.h"
@@ -247,7 +248,7 @@ static void test_a_device_that_is_too_small(void **state) {
 	(void)rv_options_set(run_config_options, &cfg, "dtype", "bf16", NULL);
 	const struct memory_plan bf16 = plan_of(&q);
 	const size_t all = memory_plan_least_device(&bf16) + ((size_t)512 << 20);
-	assert_fault(fit(&q, all - 1, SIZE_MAX, &et), RV_E_NOMEM, &et, "--recompute gelu would fit");
+	assert_fault(fit(&q, all - 1, SIZE_MAX, &et), RV_E_NOMEM, &et, "--logits 4096 would fit");
 	assert_fault(fit(&q, one.n_params * 18 + ((size_t)900 << 20), SIZE_MAX, &et), RV_E_NOMEM, &et, "--micro-batch");
 	assert_fault(fit(&q, one.n_params * 13 + ((size_t)900 << 20), SIZE_MAX, &et), RV_E_NOMEM, &et, "--moments int8");
 	assert_fault(fit(&q, 1 << 20, SIZE_MAX, &et), RV_E_NOMEM, &et, "--device cpu");
@@ -316,11 +317,17 @@ static void test_a_gpus_workspace(void **state) {
 	cfg.batch = 16;
 	(void)rv_options_set(run_config_options, &cfg, "dtype", "bf16", NULL);
 	struct memory_request q = {.run = &cfg, .device = &gpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
-	const struct memory_plan plan = plan_of(&q);
-	assert_in_range(plan.parameters, 6 * plan.n_params, 6 * plan.n_params + (4 << 20)); /* fp32 and the bf16 copy */
 	char said[EVENT_BYTES];
+	const struct memory_plan at_once = plan_of(&q);
+	report(&at_once, said);
+	assert_non_null(strstr(said, "logits 1572, ")); /* 16384 rows of 50304 bf16 values */
+	assert_int_equal(at_once.spare, 0);             /* nor do they take the room of what makes steps faster */
+	q.savings.logits_rows = 2560;
+	const struct memory_plan plan = plan_of(&q);
+	assert_true(plan.spare > 0);
+	assert_in_range(plan.parameters, 6 * plan.n_params, 6 * plan.n_params + (4 << 20)); /* fp32 and the bf16 copy */
 	report(&plan, said);
-	static const char *const items[] = {"logits 246, ",   /* 2560 of 16384 rows of 50304 bf16 values */
+	static const char *const items[] = {"logits 246, ",   /* 2560 of the rows */
 										"trials 147, ",   /* 50304 x 768 fp32 */
 										"attention 99, ", /* 48 of dQ's sum, 0.8 of rows, 50 of a workspace */
 										"partial sums ",  "input and losses ", "\"event\":\"device_memory\""};
@@ -467,8 +474,8 @@ static void test_streams_are_for_long_rounds(void **state) {
 	assert_false(chosen.stream);
 }
 
-/* A GPU's state goes to the disk through two pieces of pinned memory, which are planned, and the
- * copies of it are not. */
+/* A GPU's state comes to the host through two pieces of pinned memory, which are planned, whether
+ * it is copied or streamed; the copies of one that is streamed are not. */
 static void test_a_gpu_s_state_needs_no_copies(void **state) {
 	(void)state;
 	struct run_config cfg = fixture_config();
@@ -478,11 +485,46 @@ static void test_a_gpu_s_state_needs_no_copies(void **state) {
 	q.savings.stream = true;
 	const struct memory_plan streamed = plan_of(&q);
 	assert_true(copied.copies > 0 && streamed.copies == 0);
-	assert_int_equal(streamed.host - copied.host, device.n * FETCHES * REPLICA_PIECE_BYTES);
+	const size_t vector = copied.n_params * sizeof(float), piece = REPLICA_PIECE_BYTES;
+	assert_true(copied.step.pinned_bytes >= FETCHES * (vector < piece ? vector : piece));
+	assert_int_equal(streamed.host, copied.host);
 	assert_int_equal(memory_plan_device(&streamed), memory_plan_device(&copied));
 }
 
 /* Weights and moments leave a card where nothing else makes the model fit, and only a card. */
+/* Exchanges through the host have their pieces in the plan, whether NCCL is there or not. */
+static void test_pieces_of_exchanges_through_the_host_are_counted(void **state) {
+	enum { GPUS = 2 };
+	(void)state;
+	struct run_config cfg = fixture_config();
+	struct device_choice device = {.backend = "cuda", .n = 1};
+	struct memory_request q = {.run = &cfg, .device = &device, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	const struct memory_plan one = plan_of(&q);
+	device.n = GPUS;
+	const struct memory_plan two = plan_of(&q);
+	assert_int_equal(comm_staged_bytes(GPUS), (size_t)GPUS << 24);
+	assert_true(two.host >= comm_staged_bytes(GPUS) && one.host < comm_staged_bytes(GPUS));
+}
+
+/* An update on the host is hidden as far as the first micro-batch's forward pass is long. */
+static void test_an_offloaded_update_costs_what_no_forward_pass_hides(void **state) {
+	enum { SEQUENCES = 16, CONTEXT = 1024, N_PARAMS = 1000000000 };
+	(void)state;
+	struct run_config cfg = fixture_config();
+	cfg.dtype = RUN_DTYPE_BF16;
+	cfg.context = CONTEXT;
+	cfg.batch = SEQUENCES;
+	cfg.grad_accum = 1;
+	struct device_choice device = {.backend = "cuda", .n = 1};
+	struct memory_request q = {.run = &cfg, .device = &device, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	q.savings = (struct savings){.micro_batch = SEQUENCES, .moments = MOMENTS_INT8, .offload = true};
+	const double whole = memory_cost(&q, N_PARAMS);
+	q.savings.micro_batch = 1;
+	const double small = memory_cost(&q, N_PARAMS);
+	assert_true(whole <= 0);  /* not even the card's own update is left */
+	assert_true(small > 0.1); /* the forward pass of one sequence hides little */
+}
+
 static void test_offload_is_the_last_to_be_chosen(void **state) {
 	(void)state;
 	struct run_config cfg = fixture_config();
@@ -702,6 +744,8 @@ int main(int argc, char **argv) {
 		cmocka_unit_test(test_savings_follow_the_memory),
 		cmocka_unit_test(test_streams_are_for_long_rounds),
 		cmocka_unit_test(test_a_gpu_s_state_needs_no_copies),
+		cmocka_unit_test(test_pieces_of_exchanges_through_the_host_are_counted),
+		cmocka_unit_test(test_an_offloaded_update_costs_what_no_forward_pass_hides),
 		cmocka_unit_test(test_offload_is_the_last_to_be_chosen),
 		cmocka_unit_test(test_cards_divide_what_does_not_fit),
 		cmocka_unit_test(test_idle_passes_move_as_much),

@@ -388,9 +388,14 @@ static void missing_shards_are_got_when_they_are_read(void **state) {
 	assert_ok(published_open(dir, &p, &et));
 	assert_fault(published_read(p, 0, 8, got, &why), RV_E_NOTFOUND, &why, "shard-000000.bin");
 	published_on_missing(p, &(struct published_missing){.get = get_shard, .ctx = &g});
+	assert_fault(published_read_present(p, SHARD_TOKENS - 4, 8, got, &why), RV_E_NOTFOUND, &why, "shard-000000.bin");
+	assert_int_equal(g.calls, 0);
 	assert_ok(published_read(p, SHARD_TOKENS - 4, 8, got, &et));
 	assert_memory_equal(got, f->wanted.ids + SHARD_TOKENS - 4, 8 * sizeof *got);
 	assert_int_equal(g.calls, 2);
+	memset(got, 0, sizeof got);
+	assert_ok(published_read_present(p, SHARD_TOKENS - 4, 8, got, &et));
+	assert_memory_equal(got, f->wanted.ids + SHARD_TOKENS - 4, 8 * sizeof *got);
 	assert_ok(published_read(p, 0, 8, got, &et));
 	assert_int_equal(g.calls, 2);
 	/* What was checked, then evicted, is got and checked again. */
@@ -405,6 +410,42 @@ static void missing_shards_are_got_when_they_are_read(void **state) {
 	g.stops = true;
 	assert_int_equal(published_read(p, 3 * SHARD_TOKENS, 8, got, &why), RV_E_CANCELLED);
 	published_close(p);
+}
+
+/* Of a run's text too: a sequence in a shard that is missing is read only by one that waits. */
+static void sequences_that_are_here_are_read_without_waiting(void **state) {
+	struct fixture *f = *state;
+	struct manifest m;
+	struct dataset *d;
+	struct getter g = {.f = f};
+	char dir[600];
+	int32_t in[2][64], out[2][64];
+	f->stated.holdout_every = 5;
+	assert_int_equal(publish(f, "whole", 1, &m), RV_OK);
+	copy_without_shards(f);
+	path_in(f, "part", "", dir);
+	const struct dataset_config cfg = {.path = dir,
+									   .data_hash = "",
+									   .vocab = VOCAB,
+									   .n_shards = 1,
+									   .holdout_every = (uint32_t)f->stated.holdout_every,
+									   .context = 64,
+									   .order = true,
+									   .missing = {.get = get_shard, .ctx = &g}};
+	assert_ok(dataset_open(&cfg, &d, &et));
+	const int calls = g.calls;
+	assert_int_equal(dataset_present_sequence_at(d, 0, in[0], out[0], &why), RV_E_NOTFOUND);
+	assert_int_equal(dataset_present_train_sequence(d, 0, 0, in[0], out[0], &why), RV_E_NOTFOUND);
+	assert_int_equal(g.calls, calls);
+	assert_ok(dataset_sequence_at(d, 0, in[0], out[0], &et));
+	assert_ok(dataset_present_sequence_at(d, 0, in[1], out[1], &et));
+	assert_int_equal(g.calls, calls + 1);
+	assert_memory_equal(in[0], in[1], sizeof in[0]);
+	assert_memory_equal(out[0], out[1], sizeof out[0]);
+	assert_ok(dataset_train_sequence(d, 0, 0, in[0], out[0], &et));
+	assert_ok(dataset_present_train_sequence(d, 0, 0, in[1], out[1], &et));
+	assert_memory_equal(in[0], in[1], sizeof in[0]);
+	dataset_close(d);
 }
 
 static void a_manifest_is_checked(void **state) {
@@ -532,6 +573,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(tokens_of_another_job_are_left_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(damage_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(missing_shards_are_got_when_they_are_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(sequences_that_are_here_are_read_without_waiting, setup, teardown),
 		cmocka_unit_test(a_manifest_is_checked),
 		cmocka_unit_test_setup_teardown(a_terabyte_is_opened_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(pages_are_checked_with_those_above, setup, teardown),

@@ -68,21 +68,38 @@ static void test_any_micro_batch_is_the_same_step(void **state) {
 	fixture_run_release(&f);
 }
 
-/* A replay's: memory for the largest, and the bits of the one that is set. */
-static void test_a_smaller_micro_batch_can_be_set(void **state) {
+/* Trains `first` for two steps, then goes on with the savings `later` in its place: what a new
+ * process does that begins with them from the saved state. */
+static void check_remade(struct fixture_run *f, struct savings first, struct savings later) {
+	struct replica *remade = replica_with(f, first), *begun = replica_with(f, later);
+	const size_t n = replica_state_bytes(remade);
+	uint8_t *saved = malloc(n);
+	assert_non_null(saved);
+	fixture_steps(remade, 2);
+	replica_save(remade, saved);
+	assert_ok(replica_load(begun, saved, n, &et));
+	assert_ok(replica_remake(remade, &later, &et));
+	assert_ok(replica_load(remade, saved, n, &et));
+	assert_int_equal(replica_state_bytes(remade), replica_state_bytes(begun));
+	assert_int_equal(replica_savings(remade).micro_batch, replica_savings(begun).micro_batch);
+	fixture_steps(begun, 2);
+	fixture_steps(remade, 2);
+	same_bits(remade, begun, true);
+	assert_int_equal(replica_next(remade), replica_next(begun));
+	free(saved);
+	replica_free(remade);
+	replica_free(begun);
+}
+
+static void test_savings_change_between_two_processes(void **state) {
 	(void)state;
 	struct fixture_run f;
 	const struct run_config cfg = config_of("llama");
+	const struct savings one = {.micro_batch = 1, .recompute = RECOMPUTE_BLOCK};
+	const struct savings five = {.micro_batch = 5, .moments = MOMENTS_INT8};
 	fixture_run_init(&f, &cfg, "cpu");
-	struct replica *one = replica_with(&f, (struct savings){.micro_batch = 1});
-	struct replica *set = replica_with(&f, (struct savings){.micro_batch = 5});
-	assert_int_equal(replica_savings(set).micro_batch, 5);
-	replica_set_micro_batch(set, 1);
-	fixture_steps(one, 3);
-	fixture_steps(set, 3);
-	same_bits(one, set, true);
-	replica_free(one);
-	replica_free(set);
+	check_remade(&f, one, five);
+	check_remade(&f, five, one);
 	fixture_run_release(&f);
 }
 
@@ -262,7 +279,7 @@ static void test_other_optimizers_have_none(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_any_micro_batch_is_the_same_step),
-		cmocka_unit_test(test_a_smaller_micro_batch_can_be_set),
+		cmocka_unit_test(test_savings_change_between_two_processes),
 		cmocka_unit_test(test_recomputing_changes_no_bit),
 		cmocka_unit_test(test_moments_of_8_bits_learn),
 		cmocka_unit_test(test_their_state_resumes_to_the_bit),

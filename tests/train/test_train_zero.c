@@ -132,6 +132,26 @@ static void test_micro_batches_of_uneven_shares(void **state) {
 		}
 }
 
+/* With several micro-batches sums have another order than with ZeRO-1, and the same one with slices
+ * of the weights as without, so that a worker that chose both is replayed with either. */
+static void test_gradients_have_the_same_bits_whoever_has_the_weights(void **state) {
+	(void)state;
+	const struct run_config cfg = config_of("gpt2", "bf16", 7);
+	struct fixture_run f;
+	struct several gradients, weights;
+	fixture_run_init(&f, &cfg, "cpu");
+	several_init(&gradients, &f, 3, (struct savings){.zero = ZERO_GRADIENTS, .micro_batch = 1});
+	several_init(&weights, &f, 3, (struct savings){.zero = ZERO_WEIGHTS, .micro_batch = 1});
+	for (int i = 0; i < STEPS; i++) {
+		const struct step_stats want = step(gradients.replica), got = step(weights.replica);
+		assert_memory_equal(&got, &want, sizeof want);
+		check_same_theta(weights.replica, gradients.replica);
+	}
+	several_release(&weights);
+	several_release(&gradients);
+	fixture_run_release(&f);
+}
+
 static void count_change(void *count) {
 	++*(int *)count;
 }
@@ -314,15 +334,48 @@ static void test_what_cannot_be_divided(void **state) {
 	fixture_run_release(&f);
 }
 
+/* A worker that divided other vectors at an earlier start is replayed from one to the other. */
+static void test_a_replica_is_made_anew_with_another_division(void **state) {
+	(void)state;
+	const struct run_config cfg = config_of("gpt2", "bf16", 7);
+	for (int from = ZERO_MOMENTS; from <= ZERO_WEIGHTS; from++)
+		for (int to = ZERO_MOMENTS; to <= ZERO_WEIGHTS; to++) {
+			const struct savings first = {.zero = (enum zero)from, .micro_batch = 1};
+			const struct savings later = {.zero = (enum zero)to, .micro_batch = 2};
+			struct fixture_run f;
+			struct several remade, begun;
+			fixture_run_init(&f, &cfg, "cpu");
+			several_init(&remade, &f, 3, first);
+			several_init(&begun, &f, 3, later);
+			uint8_t *saved = malloc(replica_state_bytes(remade.replica));
+			assert_non_null(saved);
+			(void)step(remade.replica);
+			replica_save(remade.replica, saved);
+			assert_ok(replica_load(begun.replica, saved, replica_state_bytes(begun.replica), &et));
+			assert_ok(replica_remake(remade.replica, &later, &et));
+			assert_ok(replica_load(remade.replica, saved, replica_state_bytes(remade.replica), &et));
+			assert_int_equal(replica_savings(remade.replica).zero, to);
+			(void)step(remade.replica);
+			(void)step(begun.replica);
+			check_same_theta(remade.replica, begun.replica);
+			free(saved);
+			several_release(&remade);
+			several_release(&begun);
+			fixture_run_release(&f);
+		}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_bits_of_devices_that_have_all),
 		cmocka_unit_test(test_micro_batches_of_uneven_shares),
+		cmocka_unit_test(test_gradients_have_the_same_bits_whoever_has_the_weights),
 		cmocka_unit_test(test_evaluations),
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_parameters_are_those_of_one),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_what_cannot_be_divided),
+		cmocka_unit_test(test_a_replica_is_made_anew_with_another_division),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

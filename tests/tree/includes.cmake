@@ -17,7 +17,7 @@ set(kernels/cuda/vendor ${kernels} kernels/cuda/vendor)
 set(kernels/cuda/driver ${kernels/cuda/vendor} kernels/cuda/driver)
 set(kernels/cuda/sizes ${kernels} kernels/cuda/sizes)
 set(kernels/cuda ${kernels/cuda/driver} kernels/cuda/sizes kernels/cuda)
-set(kernels/backends ${kernels} kernels/ref kernels/cpu kernels/cuda/sizes kernels/backends)
+set(kernels/backends ${kernels} kernels/ref kernels/cpu kernels/backends)
 
 # Within net: control documents, the all-reduce and the relay do no I/O, the mesh carries frames
 # between peers, relay_server is a relay on sockets, for whom it may be run by.

@@ -44,16 +44,16 @@ static void give(const struct web_request *rq, struct web_reply *r, size_t n, in
 	r->headers = last.headers;
 }
 
-static void redirect(struct web_reply *r, const char *temper, const char *name) {
-	(void)snprintf(last.headers, sizeof last.headers, "Location: /%s/%s\r\n", temper, name);
+static void redirect(struct web_reply *r, const char *site, const char *temper, const char *name) {
+	(void)snprintf(last.headers, sizeof last.headers, "Location: %s/%s/%s\r\n", site, temper, name);
 	r->status = 302;
 	r->headers = last.headers;
 	r->body_bytes = 0;
 }
 
 /* Answers about a shard of `n` bytes. */
-static void misbehave(const struct hostile_mirror *m, const char *temper, const char *name,
-					  const struct web_request *rq, struct web_reply *r, size_t n) {
+static void misbehave(struct hostile_mirror *m, const char *temper, const char *name, const struct web_request *rq,
+					  struct web_reply *r, size_t n) {
 	if (is(temper, "lie") || is(temper, "lie-all"))
 		last.bytes[rq->range_start + 10] ^= 1;
 	give(rq, r, n, is(temper, "shifted") ? 7 : 0, is(temper, "long") ? 3 : 0, is(temper, "short") ? 5 : 0);
@@ -68,7 +68,15 @@ static void misbehave(const struct hostile_mirror *m, const char *temper, const 
 	} else if (is(temper, "hang")) {
 		r->hang = true;
 	} else if (is(temper, "redirect") || is(temper, "loop")) {
-		redirect(r, is(temper, "loop") ? "loop" : "ok", name);
+		redirect(r, "", is(temper, "loop") ? "loop" : "ok", name);
+	} else if (is(temper, "nowhere")) {
+		redirect(r, "http://nowhere.invalid", "landed", name);
+	} else if (is(temper, "abroad")) {
+		char site[64];
+		(void)snprintf(site, sizeof site, "http://localhost:%u", m->server.port);
+		redirect(r, site, "landed", name);
+	} else if (is(temper, "landed")) {
+		(void)atomic_fetch_add(&m->landed, 1);
 	}
 }
 
@@ -99,6 +107,7 @@ void hostile_start(struct hostile_mirror *m, const char *dir, const struct ident
 	m->dir = dir;
 	atomic_init(&m->requests, 0);
 	atomic_init(&m->shards, 0);
+	atomic_init(&m->landed, 0);
 	web_start(&m->server, tls, handle, m);
 }
 

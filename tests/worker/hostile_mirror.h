@@ -19,12 +19,15 @@
 	shifted    another range than the one asked for
 	long       another size of the file
 	redirect   to "ok"
+	abroad     to "landed" of the host localhost, where all is right, and counted
+	nowhere    to a host whose name cannot be found
 	loop       to itself
 	error      500 */
 struct hostile_mirror {
 	struct web_server server;
 	const char *dir;
 	atomic_int requests, shards; /* answered; of these, for shards */
+	atomic_int landed;           /* for shards, by way of "abroad" */
 };
 
 /* Serves the published text in `dir`, which is borrowed. */

@@ -93,9 +93,19 @@ static void test_damage(void **state) {
 
 static void test_leaving(void **state) {
 	(void)state;
-	static const char *const goes[] = {"run.conf",        "run.link",     "member.conf",    "identity.key",
-									   "terms.conf",      "replica.rvp",  "snapshot-4.rvs", "log-4.rvl",
-									   "snapshot-8.part", "log-3.damaged"};
+	static const char *const goes[] = {"run.conf",
+									   "run.link",
+									   "member.conf",
+									   "identity.key",
+									   "terms.conf",
+									   "replica.rvp",
+									   "snapshot-4.rvs",
+									   "log-4.rvl",
+									   "snapshot-8.part",
+									   "log-3.damaged",
+									   "inner-3.rvi",
+									   "contribution-3.rvc",
+									   "inner-4.rvi.tmp-a1B2c3"};
 	static const char *const stays[] = {"worker.conf", "metrics.jsonl", "model.safetensors", "allowed.json",
 										"my.rvs.txt"};
 	for (size_t i = 0; i < sizeof goes / sizeof goes[0]; i++)

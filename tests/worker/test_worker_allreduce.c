@@ -45,11 +45,38 @@ static struct {
 	uint8_t mean[2 * ELEMS];
 } spoiler = {.node = -1};
 
-static void spoil(int node, struct reduce_msg *m) {
-	if (node != spoiler.node || m->type != spoiler.type || m->column != spoiler.column)
-		return;
+/* Signs the sums that the spoiler gives the member instead of its own. */
+static void sign_again(int node, uint32_t member, struct reduce_msg *m) {
+	static uint8_t bytes[SEAL_BYTES];
+	struct seal_scope scope = {.round = m->round, .attempt = m->attempt, .kind = SEAL_SUMS};
+	struct merkle_sum sum = {.n = 0};
+	struct seal seal;
+	int row = 0, j = 0;
+	while (member >= plan.first[row + 1])
+		row++;
+	while (plan.columns[j].first != m->section)
+		j++;
+	for (uint32_t c = m->section; c < m->section + plan.columns[j].count; c++) {
+		if ((int)(c % plan.n_rows) != row)
+			continue;
+		const struct rv_hash leaf = merkle_leaf(c, spoiler.sum, sizeof spoiler.sum);
+		scope.first = sum.n == 0 ? c : scope.first;
+		merkle_add(&sum, &leaf);
+	}
+	const struct rv_hash root = merkle_sum_root(&sum);
+	seal_sign(&w.nodes[node].id, &scope, &root, &seal);
+	memcpy(bytes, seal.root.b, RV_HASH_BYTES);
+	memcpy(bytes + RV_HASH_BYTES, seal.signature, NET_SIG_BYTES);
+	m->data = bytes;
+}
+
+static void spoil(int node, uint32_t member, struct reduce_msg *m) {
 	for (int k = 0; k < ELEMS; k++)
 		spoiler.sum[k] = spoiler.value;
+	if (node == spoiler.node && spoiler.type == REDUCE_SCATTER && m->type == REDUCE_SUMS)
+		sign_again(node, member, m);
+	if (node != spoiler.node || m->type != spoiler.type || m->column != spoiler.column)
+		return;
 	assert_ok(cfg.codec->encode(cfg.codec, spoiler.sum, ELEMS, spoiler.mean, &et));
 	const bool sums = m->type == REDUCE_SCATTER;
 	m->data = sums ? (const uint8_t *)spoiler.sum : spoiler.mean;
@@ -63,7 +90,7 @@ static bool next_frame(struct node *n, uint32_t member, bool bulk, struct peers_
 	struct reduce_msg m;
 	if (!(bulk ? allreduce_send : allreduce_send_control)(me->reduce, w.now_us, member, &m))
 		return false;
-	spoil((int)n->member, &m);
+	spoil((int)n->member, member, &m);
 	*out = (struct peers_message){
 		.header = frame_reduce_encode(&m, frame_run_tag(w.run_id)), .part = {m.data}, .part_bytes = {m.data_bytes}};
 	return true;

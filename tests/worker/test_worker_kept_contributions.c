@@ -2,7 +2,7 @@
 #include "base/merkle.h"
 #include "state_fixture.h"
 #include "tests/common/check.h"
-#include "worker/audit/kept_contributions.h"
+#include "worker/audit/kept_source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,7 +110,7 @@ static void a_round_that_is_written_again_is_read_anew(void **state) {
 	assert_true(is_proven(1 + ROUNDS, 0));
 }
 
-static void damage(long at) {
+static void damage_behind_its_back(long at) {
 	char path[STATESTORE_PATH_BYTES + 32];
 	(void)snprintf(path, sizeof path, "%s/contribution-1.rvc", w.f->store.dir);
 	FILE *f = fopen(path, "r+b");
@@ -120,7 +120,23 @@ static void damage(long at) {
 	assert_int_equal(fseek(f, at, SEEK_SET), 0);
 	assert_int_not_equal(fputc(c ^ 1, f), EOF);
 	assert_int_equal(fclose(f), 0);
+}
+
+static void damage(long at) {
+	damage_behind_its_back(at);
 	kept_contributions_forget(w.k);
+}
+
+/* A donor asks for the chunk once for each slice of it. */
+static void a_chunk_is_read_once_for_all_its_slices(void **state) {
+	(void)state;
+	const long data = STATE_HEADER_BYTES + (long)(w.chunks.n_chunks * sizeof(struct rv_hash));
+	write(1);
+	assert_true(is_proven(1, 0));
+	damage_behind_its_back(data);
+	assert_true(is_proven(1, 0));
+	assert_true(is_proven(1, 1));
+	assert_false(is_proven(1, 0));
 }
 
 static void a_damaged_file_gives_nothing_wrong(void **state) {
@@ -143,7 +159,8 @@ static void a_damaged_file_gives_nothing_wrong(void **state) {
 
 static void a_donor_gives_them(void **state) {
 	(void)state;
-	const struct donor_source s = kept_contributions_source(w.k);
+	struct kept_source k = {.contributions = w.k};
+	const struct donor_source s = kept_source_of(&k);
 	struct frame_piece p = {.of = {.kind = FRAME_FETCH_CONTRIBUTION, .round = 1, .index = 2}};
 	size_t bytes;
 	assert_false(s.find(s.ctx, 0, &p));
@@ -160,6 +177,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(every_piece_is_proven, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_later_round_takes_the_place, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_round_that_is_written_again_is_read_anew, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_chunk_is_read_once_for_all_its_slices, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_file_gives_nothing_wrong, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_donor_gives_them, setup, teardown),
 	};

@@ -149,6 +149,16 @@ static void check_place(const struct world *w, const struct round_action *a) {
 		assert_int_equal(w->ahead, overlap_of(w, a->round));
 }
 
+static void take_apply(struct world *w, const struct round_action *a) {
+	assert_int_equal(a->round, w->disk_round);
+	assert_int_equal(w->trainer_job.type, ROUND_NONE);
+	assert_true(w->disk_log && w->disk_log_round == a->round);
+	assert_true(rv_hash_equal(&w->disk_log_digest, &a->expect));
+	assert_false(w->reducing);
+	check_place(w, a);
+	w->trainer_job = *a;
+}
+
 static void take_action(struct world *w, const struct round_action *a) {
 	assert_false(w->finished);
 	switch (a->type) {
@@ -163,13 +173,7 @@ static void take_action(struct world *w, const struct round_action *a) {
 		w->trainer_job = *a;
 		break;
 	case ROUND_APPLY:
-		assert_int_equal(a->round, w->disk_round);
-		assert_int_equal(w->trainer_job.type, ROUND_NONE);
-		assert_true(w->disk_log && w->disk_log_round == a->round);
-		assert_true(rv_hash_equal(&w->disk_log_digest, &a->expect));
-		assert_false(w->reducing);
-		check_place(w, a);
-		w->trainer_job = *a;
+		take_apply(w, a);
 		break;
 	case ROUND_REDUCE_START:
 		assert_false(w->reducing);

@@ -528,6 +528,19 @@ static void test_a_failing_disk_is_told_once_and_reported(void **state) {
 	assert_int_equal(t->storage, 0);
 }
 
+/* The trainer gave the memory back that was to be written. */
+static void test_a_copy_that_is_cut_is_no_failing_disk(void **state) {
+	struct tables *t = *state;
+	int any;
+	const struct state_copy copy = {.handle = &any, .has_replica = true};
+	begin_at(t, 3);
+	follow(t, 1, RUN_OPEN, 3, 0, 1);
+	answer(t, (struct trainer_answer){.work = TRAINER_COPY_SNAPSHOT, .has_copy = true, .copy = copy});
+	store(t, RV_E_CANCELLED);
+	assert_int_equal(t->said[SESSION_LOGS_STORAGE_FAILS], 0);
+	assert_false(session_core_storage_fails(t->c));
+}
+
 static void test_a_job_that_finds_no_memory_failed(void **state) {
 	struct tables *t = *state;
 	int any;
@@ -654,6 +667,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_it_ends_when_all_is_stored, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_three_spoiled_contributions_are_enough, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_failing_disk_is_told_once_and_reported, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_copy_that_is_cut_is_no_failing_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_job_that_finds_no_memory_failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_hash_of_before_an_install_is_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_lost_lease_is_logged_and_trained_anew, setup, teardown),

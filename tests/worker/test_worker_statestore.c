@@ -150,8 +150,10 @@ static bool file_exists(struct state_fixture *f, const char *name) {
 
 static void leftovers_of_a_killed_process_are_removed_and_nothing_else(void **state) {
 	struct state_fixture *f = *state;
-	static const char *const ours[] = {"snapshot-4.rvs.tmp-a1B2c3", "log-12.rvl.tmp-zzzzzz", "replica.rvp.tmp-000000",
-									   "model.safetensors.tmp-Qwerty", "member.conf.tmp-abcdef"};
+	static const char *const ours[] = {"snapshot-4.rvs.tmp-a1B2c3",     "log-12.rvl.tmp-zzzzzz",
+									   "replica.rvp.tmp-000000",        "model.safetensors.tmp-Qwerty",
+									   "member.conf.tmp-abcdef",        "inner-3.rvi.tmp-a1B2c3",
+									   "contribution-10.rvc.tmp-a1B2c3"};
 	static const char *const others[] = {"notes.tmp-abcdef",
 										 "snapshot-4.rvs.tmp-a1B2c",
 										 "snapshot-4.rvs.tmp-a1B2c3d",
@@ -160,6 +162,8 @@ static void leftovers_of_a_killed_process_are_removed_and_nothing_else(void **st
 										 "snapshot-4.rvs.bak-a1B2c3",
 										 ".tmp-abcdef",
 										 "xreplica.rvp.tmp-000000",
+										 "inner-.rvi.tmp-a1B2c3",
+										 "inner-3.rvc.tmp-a1B2c3",
 										 "replica.rvp.tmp-",
 										 "log-1.rvl.old.tmp-aaaaaa"};
 	for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)

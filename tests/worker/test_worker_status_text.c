@@ -36,7 +36,7 @@ static void test_all_of_it(void **state) {
 		"\"down_bytes_per_s\": 2500000},"
 		"\"allowed\": {\"until\": 1795500000, \"bytes_today\": 2000000, \"max_per_day\": 1000000000,"
 		"\"bytes_this_month\": 30000000, \"max_per_month\": 0}}");
-	assert_says(text, "Now:          Training.");
+	assert_says(text, "Now:          Training.\n");
 	assert_says(text, "Until:        ");
 	assert_says(text, "The run:      Perl, run by Ada?[2J\n");
 	assert_says(text, "Last round:   round 11 did not count this computer: it was late\n");

@@ -10,6 +10,7 @@ static const struct run_about about = {.name = "Perl in prose",
 									   .purpose = "A model that explains Perl.",
 									   .operator_name = "Ada, ada@example.org",
 									   .text_license = "CC0-1.0",
+									   .text_hosts = "texts.example.org, s3://texts",
 									   .round_s = 20};
 static const struct terms_needs needs = {.parameters = 124000000,
 										 .rounds = 500,
@@ -24,21 +25,24 @@ static const struct terms_needs needs = {.parameters = 124000000,
 
 static void test_it_says_what_is_asked_for(void **state) {
 	(void)state;
-	static const char *const wanted[] = {"Perl in prose",
-										 "A model that explains Perl.",
-										 "Ada, ada@example.org; coordinator run.example.org:7433",
-										 "license: CC0-1.0",
-										 "license of the result: not stated by the operator",
-										 "124 M parameters",
-										 "the processor (2 cores)",
-										 "61.4 k tokens a round, 500 rounds",
-										 "a round took 20 s",
-										 "2.60 GB",
-										 "3.00 GB at least, and up to 20.0 GB of the run's text",
-										 "1.00 GB to begin with, then about 250 MB up",
-										 "100 Mbit/s each way",
-										 "IP address",
-										 "You can stop at any time"};
+	static const char *const wanted[] = {
+		"Perl in prose",
+		"A model that explains Perl.",
+		"Ada, ada@example.org; coordinator run.example.org:7433",
+		"license: CC0-1.0",
+		"license of the result: not stated by the operator",
+		"from the coordinator and other members, and from texts.example.org, s3://texts",
+		"those hosts: its IP address",
+		"124 M parameters",
+		"the processor (2 cores)",
+		"61.4 k tokens a round, 500 rounds",
+		"a round took 20 s",
+		"2.60 GB",
+		"3.00 GB at least, and up to 20.0 GB of the run's text",
+		"1.00 GB to begin with, then about 250 MB up",
+		"100 Mbit/s each way",
+		"IP address",
+		"You can stop at any time"};
 	char text[TERMS_BYTES];
 	terms_text(&about, &needs, text);
 	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
@@ -48,6 +52,7 @@ static void test_it_says_what_is_asked_for(void **state) {
 	terms_text(&nothing, &needs, text);
 	assert_non_null(strstr(text, "purpose:    not stated by the operator"));
 	assert_non_null(strstr(text, "not known yet"));
+	assert_null(strstr(text, "those hosts"));
 }
 
 /* The longest texts fit. */
@@ -60,6 +65,7 @@ static void test_it_is_bounded(void **state) {
 	memset(a.operator_name, 'o', sizeof a.operator_name - 1);
 	memset(a.text_license, 't', sizeof a.text_license - 1);
 	memset(a.model_license, 'm', sizeof a.model_license - 1);
+	memset(a.text_hosts, 'h', sizeof a.text_hosts - 1);
 	terms_text(&a, &needs, text);
 	assert_non_null(strstr(text, "stays in the model.\n"));
 }
@@ -82,6 +88,10 @@ static void test_another_run_is_asked_for_again(void **state) {
 	other.round_s = 99; /* of the day, not of the run */
 	struct rv_hash same = terms_hash(&other, "rounds = 7\n");
 	assert_true(rv_hash_equal(&same, &hash));
+	strcpy(other.text_hosts, "elsewhere.example");
+	same = terms_hash(&other, "rounds = 7\n");
+	assert_false(rv_hash_equal(&same, &hash)); /* people agree to hosts, too */
+	strcpy(other.text_hosts, about.text_hosts);
 	strcpy(other.model_license, "all rights reserved");
 	struct rv_hash another = terms_hash(&other, "rounds = 7\n"), longer = terms_hash(&about, "rounds = 8\n");
 	assert_false(rv_hash_equal(&another, &hash));

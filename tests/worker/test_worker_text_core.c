@@ -252,6 +252,19 @@ static void the_silent_cut_and_dead_delay_little(void **state) {
 	}
 }
 
+/* A mirror that has nothing of many files is not asked for each of them again and again: with
+ * pauses of 0.5, 1, 2 ... s up to 300 about 20 times in an hour. */
+static void one_that_lacks_all_is_asked_ever_less_often(void **state) {
+	struct world *w = world_new();
+	(void)state;
+	const int empty = add(w, TEXT_MIRROR, EMPTY, 4);
+	want(w, 0, FILES, true);
+	for (int64_t i = 0; i < INT64_C(3600) * S / TICK_US; i++)
+		tick(w);
+	assert_in_range(w->at[empty].asked, 5, 30);
+	world_free(w);
+}
+
 static void who_asks_for_a_pause_gets_it(void **state) {
 	struct world *w = world_new();
 	(void)state;
@@ -502,6 +515,7 @@ int main(void) {
 		cmocka_unit_test(several_sources_add_up),
 		cmocka_unit_test(the_slow_are_left),
 		cmocka_unit_test(the_silent_cut_and_dead_delay_little),
+		cmocka_unit_test(one_that_lacks_all_is_asked_ever_less_often),
 		cmocka_unit_test(who_asks_for_a_pause_gets_it),
 		cmocka_unit_test(liars_are_found),
 		cmocka_unit_test(a_lone_liar_is_blamed_at_once),

@@ -23,6 +23,7 @@ static struct manifest text;
 static struct rv_hash data_hash;
 static struct hostile_mirror mirror;
 static struct rv_errtext why;
+static const char *hosts; /* that were agreed to; NULL: none */
 
 static int start_mirror(void **state) {
 	(void)state;
@@ -44,6 +45,8 @@ static int make_dir(void **state) {
 	scratch_make_in_memory(dir, sizeof dir);
 	atomic_store(&mirror.requests, 0);
 	atomic_store(&mirror.shards, 0);
+	atomic_store(&mirror.landed, 0);
+	hosts = NULL;
 	return 0;
 }
 
@@ -70,6 +73,7 @@ static enum rv_err open_text(const char *const tempers[URLS], uint64_t shards, s
 							  .data_hash = data_hash,
 							  .quota_bytes = shards * TEXT_FIXTURE_SHARD_BYTES,
 							  .mirrors = list,
+							  .hosts = hosts,
 							  .met = ADDRESS_LOOPBACK,
 							  .tries = 1,
 							  .progress = give_up_soon,
@@ -226,6 +230,68 @@ static void bad_mirrors_do_no_harm(void **state) {
 	}
 }
 
+/* A mirror leads workers to no host that their owner has not agreed to. */
+static void redirects_stay_at_hosts_that_were_agreed_to(void **state) {
+	(void)state;
+	read_beside("abroad", SHARDS);
+	assert_int_equal(atomic_load(&mirror.landed), 0);
+	scratch_empty(dir);
+	hosts = "elsewhere.example, localhost";
+	struct text *t = opened((const char *const[URLS]){"abroad"}, SHARDS);
+	struct published *p = reader(t);
+	read_all(p);
+	assert_true(atomic_load(&mirror.landed) >= SHARDS);
+	published_close(p);
+	text_close(t);
+}
+
+/* Its refusal is what is told, and not that its name could not be found: nobody asked for it. */
+static void the_name_of_another_host_is_not_looked_up(void **state) {
+	char notice[TEXT_NOTICE_BYTES] = "";
+	(void)state;
+	struct text *t = opened((const char *const[URLS]){"nowhere"}, SHARDS);
+	text_want(t, (uint64_t[]){0}, 1);
+	for (struct deadline d = deadline_in(PATIENCE_S, "a notice"); !strstr(notice, "nowhere");)
+		if (!text_notice(t, notice))
+			deadline_pause(&d);
+	assert_non_null(strstr(notice, "leads to a host that nobody here has agreed to"));
+	text_close(t);
+}
+
+/* Writes a manifest with 16 mirrors at one host, which lack everything. */
+static void name_sixteen(const struct hostile_mirror *many) {
+	struct manifest m = text;
+	scratch_empty(dir);
+	for (m.n_mirrors = 0; m.n_mirrors < MANIFEST_MIRRORS; m.n_mirrors++)
+		(void)snprintf(m.mirrors[m.n_mirrors], sizeof m.mirrors[0], "http://127.0.0.1:%u/gone-all/%d",
+					   many->server.port, (int)m.n_mirrors);
+	assert_ok(manifest_write(dir, &m, &et));
+}
+
+/* Mirrors of a manifest are no part of its hash: they are asked where people agreed to it, and a
+ * host is one source. */
+static void mirrors_of_a_manifest_are_asked_at_agreed_hosts_only(void **state) {
+	enum { LOOKS = 20 };
+	struct hostile_mirror many;
+	(void)state;
+	hostile_start(&many, from, NULL);
+	name_sixteen(&many);
+	read_beside("busy", SHARDS);
+	assert_int_equal(atomic_load(&many.requests), 0);
+	name_sixteen(&many);
+	hosts = "127.0.0.1";
+	struct text *t = opened((const char *const[URLS]){"hang"}, SHARDS);
+	text_want(t, (uint64_t[]){0, 1, 2, 3, 4}, SHARDS);
+	for (struct deadline d = deadline_in(PATIENCE_S, "a request"); atomic_load(&many.requests) == 0;)
+		deadline_pause(&d);
+	struct deadline more = deadline_in(PATIENCE_S, "some more requests");
+	for (int i = 0; i < LOOKS; i++)
+		deadline_pause(&more);
+	assert_true(atomic_load(&many.requests) <= 12); /* pauses of 0.5, 1, 2 ... s; one mirror, not 16 */
+	text_close(t);
+	hostile_stop(&many);
+}
+
 static void a_cache_of_two_shards_is_enough(void **state) {
 	(void)state;
 	read_beside("ok", 2);
@@ -366,6 +432,9 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(what_is_wanted_later_comes_behind_and_stays, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(an_evaluation_waits_for_what_cannot_come_ahead, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(bad_mirrors_do_no_harm, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(redirects_stay_at_hosts_that_were_agreed_to, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(the_name_of_another_host_is_not_looked_up, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(mirrors_of_a_manifest_are_asked_at_agreed_hosts_only, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(a_cache_of_two_shards_is_enough, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(odd_mirrors_are_enough, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(liars_are_named, make_dir, remove_dir),

@@ -62,6 +62,55 @@ static void an_outer_step_stops_training_at_a_step_boundary(void **state) {
 	assert_true(s->progress.steps_done < 1000000);
 }
 
+/* Offers parts of an evaluation of `theta` one after the other, until `losses` of n sequences are
+ * there. */
+static void measure(struct scene *s, const float *theta, double *losses, uint64_t n) {
+	for (uint64_t done = 0; done < n;) {
+		struct trainer_slice slice = {.theta = theta, .next = done};
+		trainer_offer(s->t, &slice);
+		wait_for(s, &s->sliced, s->sliced + 1);
+		assert_int_equal(slice.all, n);
+		assert_true(slice.n > 0 && slice.n <= TRAINER_SLICE_MOST);
+		memcpy(losses + done, slice.losses, slice.n * sizeof slice.losses[0]);
+		done += slice.n;
+	}
+}
+
+/* Other weights are evaluated between steps, and where there are none: training keeps its bits, and
+ * losses are those of an evaluation as a whole. */
+static void evaluations_between_steps_change_nothing(void **state) {
+	enum { STEPS = 1000000 };
+	struct scene *s = *state;
+	const struct rv_hash want = by_hand(s, 3, 0);
+	const uint64_t n = dataset_heldout_used(s->run.data, 0);
+	double *losses = calloc(n, sizeof *losses), *at_rest = calloc(n, sizeof *at_rest), whole, mean = 0;
+	const size_t bytes = trainer_global(s->t)->cfg.n * sizeof(float);
+	float *theta = malloc(bytes);
+	memcpy(theta, trainer_global(s->t)->theta, bytes);
+	ask_train(s, 0, 0, H);
+	measure(s, theta, losses, n);
+	wait_for(s, &s->trained, 1);
+	encode(s, 0, false);
+	apply_own_result(s, PARTICIPANT_ADOPT);
+	measure(s, theta, at_rest, n);
+	assert_memory_equal(losses, at_rest, n * sizeof *losses);
+	for (uint64_t i = 0; i < n; i++)
+		mean += losses[i] / (double)n;
+	assert_int_equal(replica_eval(s->run.replica, theta, 0, &whole, NULL), RV_OK);
+	assert_true(fabs(mean - whole) < 1e-9);
+	play_round(s, 1);
+	play_round(s, 2);
+	assert_ended_as_by_hand(s, &want);
+	ask_train(s, 3, 0, STEPS); /* ends with the trainer: the slice does not wait for it */
+	struct trainer_slice slice = {.theta = theta};
+	trainer_offer(s->t, &slice);
+	wait_for(s, &s->sliced, s->sliced + 1);
+	assert_int_equal(s->trained, 3);
+	free(losses);
+	free(at_rest);
+	free(theta);
+}
+
 static void late_progress_is_kept_or_not(void **state) {
 	struct scene *s = *state;
 	for (int keep = 0; keep < 2; keep++) {
@@ -149,6 +198,51 @@ static void a_stop_ends_an_evaluation(void **state) {
 }
 
 /* A worker saves when it starts, after a rollback: it goes on, and measures. */
+static enum rv_err read_zeros(void *n, struct repeat_job *job, struct rv_errtext *errtext) {
+	(void)errtext;
+	memset(job->before, 0, *(const size_t *)n * sizeof *job->before);
+	return RV_OK;
+}
+
+/* A round's steps may take an hour: one who stops a worker waits for none of another member's. */
+static void no_step_of_another_member_is_repeated_after_a_stop(void **state) {
+	struct scene *s = *state;
+	size_t n = trainer_global(s->t)->cfg.n;
+	uint8_t *inner = calloc(1, inner_state_bytes(n)), *room = malloc(INNER_PIECE_BYTES);
+	float *weights = calloc(2 * n, sizeof *weights);
+	struct repeat_job job = {
+		.steps = H, .before = weights, .state = {.theta = weights + n, .inner = inner, .room = room}};
+	struct trainer_request rq = {.work = TRAINER_REPEAT, .repeat = &job, .read_before = read_zeros, .read_ctx = &n};
+	assert_true(reading_add(&rq.text, 0, 64));
+	ask(s, TRAINER_END);
+	trainer_request(s->t, &rq);
+	wait_for(s, &s->repeated, 1);
+	assert_int_equal(s->err, RV_E_CANCELLED);
+	assert_true(job.begun && job.done == 0);
+	free(inner);
+	free(room);
+	free(weights);
+}
+
+/* Nobody wants it any more, before it has begun or between two of its steps. */
+static void no_step_is_repeated_that_nobody_wants(void **state) {
+	struct scene *s = *state;
+	size_t n = trainer_global(s->t)->cfg.n;
+	uint8_t *inner = calloc(1, inner_state_bytes(n)), *room = malloc(INNER_PIECE_BYTES);
+	float *weights = calloc(2 * n, sizeof *weights);
+	struct repeat_job job = {
+		.steps = H, .dropped = true, .before = weights, .state = {.theta = weights + n, .inner = inner, .room = room}};
+	struct trainer_request rq = {.work = TRAINER_REPEAT, .repeat = &job, .read_before = read_zeros, .read_ctx = &n};
+	assert_true(reading_add(&rq.text, 0, 64));
+	trainer_request(s->t, &rq);
+	wait_for(s, &s->repeated, 1);
+	assert_int_equal(s->err, RV_E_CANCELLED);
+	assert_int_equal(job.done, 0);
+	free(inner);
+	free(room);
+	free(weights);
+}
+
 static void evaluations_go_on_after_a_save(void **state) {
 	struct scene *s = *state;
 	double want;
@@ -176,10 +270,13 @@ int main(void) {
 		STREAMING(rounds_are_what_they_are_by_hand),
 		STREAMING(fragments_are_adopted_by_who_took_part),
 		PLAIN(an_outer_step_stops_training_at_a_step_boundary),
+		PLAIN(evaluations_between_steps_change_nothing),
 		PLAIN(late_progress_is_kept_or_not),
 		PLAIN(damaged_bytes_change_nothing),
 		PLAIN(held_out_loss_is_the_replicas),
 		PLAIN(a_stop_ends_an_evaluation),
+		PLAIN(no_step_of_another_member_is_repeated_after_a_stop),
+		PLAIN(no_step_is_repeated_that_nobody_wants),
 		PLAIN(evaluations_go_on_after_a_save),
 		PLAIN(an_evaluation_that_fails_says_why),
 		PLAIN(a_round_without_steps_has_no_loss),

@@ -5,6 +5,7 @@
 #include "worker/trainer/live.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,17 +25,24 @@ void __wrap_live_wait(struct live_state *l, enum live_part part) {
 	__real_live_wait(l, part);
 }
 
-/* Reads of files from this one on fail; -1: none. */
-static atomic_int good_reads = -1;
+/* Reads of files from this one on fail, as many as bad_reads, or have a wrong byte; -1: none. */
+static atomic_int good_reads = -1, bad_reads = INT_MAX;
+static atomic_bool rots;
 
 ssize_t __real_rv_read_at(int fd, void *out, size_t n, uint64_t at);
 ssize_t __wrap_rv_read_at(int fd, void *out, size_t n, uint64_t at);
 
 ssize_t __wrap_rv_read_at(int fd, void *out, size_t n, uint64_t at) {
-	if (good_reads != 0) {
+	if (good_reads != 0 || bad_reads == 0) {
 		if (good_reads > 0)
 			good_reads--;
 		return __real_rv_read_at(fd, out, n, at);
+	}
+	bad_reads--;
+	if (rots) {
+		const ssize_t got = __real_rv_read_at(fd, out, n, at);
+		((uint8_t *)out)[0] ^= 1;
+		return got;
 	}
 	errno = EIO;
 	return -1;
@@ -258,7 +266,52 @@ static void a_disk_that_fails_in_the_middle_of_an_install_is_told(void **state) 
 		assert_int_equal(s->lost, whole);
 		assert_int_equal(trainer_global(s->t)->round, 1);
 	}
-	assert_non_null(strstr(s->said, "Start again"));
+	assert_non_null(strstr(s->said, "(tries: 2). Start again"));
+	assert_int_equal(s->told, 1); /* at once, not only at the end */
+}
+
+/* What is damaged is so at each try. */
+static void a_state_that_is_damaged_is_not_read_again(void **state) {
+	struct scene *s = *state;
+	struct rv_hash full;
+	play_round(s, 0);
+	const struct global_state *g = trainer_global(s->t);
+	struct state_file *snapshot = scene_snapshot(s, g, &full);
+	good_reads = (int)global_pieces(&g->cfg) + 1;
+	rots = true;
+	trainer_copy_read(s->copy);
+	ask_install(s, 1, snapshot, &full);
+	wait_for(s, &s->installed, 1);
+	good_reads = -1;
+	rots = false;
+	assert_int_equal(s->err, RV_E_CORRUPT);
+	assert_true(s->lost);
+	assert_int_equal(s->reads_again, 0);
+	assert_int_equal(s->told, 0);
+	assert_non_null(strstr(s->said, "(tries: 1). Start again"));
+}
+
+/* A disk that works again in time costs a second: the state is read anew, all of it. */
+static void a_state_is_read_again_until_the_disk_works(void **state) {
+	struct scene *s = *state;
+	struct rv_hash full;
+	play_round(s, 0);
+	const struct global_state *g = trainer_global(s->t);
+	struct state_file *snapshot = scene_snapshot(s, g, &full);
+	good_reads = (int)global_pieces(&g->cfg) + 1;
+	bad_reads = 1;
+	trainer_copy_read(s->copy);
+	ask_install(s, 1, snapshot, &full);
+	wait_for(s, &s->installed, 1);
+	good_reads = -1;
+	assert_int_equal(bad_reads, 0);
+	bad_reads = INT_MAX;
+	assert_int_equal(s->err, RV_OK);
+	assert_false(s->lost);
+	assert_int_equal(s->reads_again, 1);
+	assert_int_equal(s->told, 1);
+	const struct rv_hash now = global_full_hash(g);
+	assert_memory_equal(&now, &full, sizeof now);
 }
 
 /* The same of a replica: its moments are those of a new one. */
@@ -300,6 +353,8 @@ int main(void) {
 		IN(plain, a_copy_that_is_freed_is_not_waited_for),
 		IN(plain, an_end_does_not_wait),
 		IN(plain, rounds_are_the_same),
+		IN(plain, a_state_is_read_again_until_the_disk_works),
+		IN(plain, a_state_that_is_damaged_is_not_read_again),
 		IN(plain, a_disk_that_fails_in_the_middle_of_an_install_is_told),
 		IN(plain, a_disk_that_fails_in_the_middle_of_a_replica_leaves_no_moments),
 #ifdef EMULATED_PLUGIN

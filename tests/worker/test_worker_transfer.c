@@ -335,6 +335,29 @@ static void a_member_that_fetches_for_ever_meets_its_budget(void **state) {
 	assert_in_range(sent[0] - before, BUDGET_STATE - SLICE, BUDGET_STATE + 2 * SLICE);
 }
 
+/* Auditors that ask for inner states without end have their contributions nevertheless. */
+static void inner_states_have_a_budget_of_their_own(void **state) {
+	struct transfer_world *w = *state;
+	enum { INNER = 2000, STATE = 200000 };
+	struct donor_config cfg = {.run_tag = TRANSFER_TAG, .budget = donor_budget_of(STATE, 1000)};
+	struct peers_message m;
+	uint64_t sent = 0;
+	cfg.inner.whole_bytes = INNER;
+	donor_free(w->donors[1]);
+	assert_int_equal(donor_new(&cfg, &w->source->store, &w->donors[1], NULL), RV_OK);
+	fill_queue_with(w, 8, FRAME_FETCH_INNER);
+	while (donor_send(w->donors[1], w->now, 8, &m)) { /* that it has none costs something, too */
+		sent += FRAME_HEADER_BYTES + m.header.body_bytes;
+		fill_queue_with(w, 8, FRAME_FETCH_INNER);
+	}
+	assert_in_range(sent, INNER, INNER + FRAME_HEADER_BYTES + FRAME_NONE_BYTES);
+	assert_true(donor_deadline_us(w->donors[1], w->now) > w->now);
+	donor_link_down(w->donors[1], 8);
+	fill_queue(w, 8);
+	assert_true(donor_send(w->donors[1], w->now, 8, &m));
+	assert_int_equal(m.header.type, FRAME_PIECE);
+}
+
 /* Bytes given to `joiner`, who always wants more, in a second in which an all-reduce sends a
  * megabyte. */
 static uint64_t given_beside_a_megabyte(struct transfer_world *w, uint32_t joiner, enum frame_fetch_kind kind) {
@@ -464,6 +487,7 @@ int main(void) {
 		T(giving_keeps_its_cap_and_is_fair),
 		T(an_all_reduce_leaves_it_a_share),
 		T(a_member_that_fetches_for_ever_meets_its_budget),
+		T(inner_states_have_a_budget_of_their_own),
 		T(what_is_damaged_is_left_alone_for_a_while),
 		T(files_are_not_opened_without_end),
 		T(a_fetcher_may_end_with_jobs_that_nobody_took),

@@ -25,7 +25,7 @@ static void answered(void *ctx, const struct trainer_answer *a) {
 	int *const counts[] = {
 		[TRAINER_TRAIN] = &s->trained,        [TRAINER_ENCODE] = &s->encoded,     [TRAINER_APPLY] = &s->applied,
 		[TRAINER_INSTALL] = &s->installed,    [TRAINER_EVALUATE] = &s->evaluated, [TRAINER_SAVE] = &s->saved,
-		[TRAINER_COPY_SNAPSHOT] = &s->copied, [TRAINER_END] = &s->saved};
+		[TRAINER_COPY_SNAPSHOT] = &s->copied, [TRAINER_END] = &s->saved,          [TRAINER_REPEAT] = &s->repeated};
 	*counts[a->work] += 1;
 	if (a->work == TRAINER_TRAIN || a->work == TRAINER_ENCODE || a->work == TRAINER_EVALUATE ||
 		a->work == TRAINER_INSTALL)
@@ -39,10 +39,22 @@ static void answered(void *ctx, const struct trainer_answer *a) {
 	if (a->work != TRAINER_SAVE && a->work != TRAINER_END && a->work != TRAINER_COPY_SNAPSHOT)
 		s->err = a->err;
 	s->lost = a->lost;
+	s->reads_again = a->reads_again;
 	if (!a->has_copy)
 		return;
 	keep_copy(s, a->copy.handle);
 	s->copy_is = a->copy;
+}
+
+static void on_reads_again(void *ctx, uint64_t round, const char *why) {
+	struct scene *s = ctx;
+	s->told += round == trainer_global(s->t)->round && why[0] != '\0';
+}
+
+static void on_slice(void *ctx, const struct trainer_slice *slice) {
+	struct scene *s = ctx;
+	assert_int_equal(slice->err, RV_OK);
+	s->sliced++;
 }
 
 void wait_for(struct scene *s, const int *count, int n) {
@@ -92,13 +104,15 @@ struct state_file *scene_snapshot(const struct scene *s, const struct global_sta
 /* ---- its life ---- */
 
 void scene_new_trainer(struct scene *s) {
-	const struct trainer_owner owner = {.ctx = s, .wake = wake, .answered = answered};
+	const struct trainer_owner owner = {
+		.ctx = s, .wake = wake, .answered = answered, .sliced = on_slice, .reads_again = on_reads_again};
 	struct dataset_config data = dataset_config_of(&s->run.cfg, s->run.dir);
 	struct trainer_config cfg = {.run = &s->run.cfg,
 								 .run_hash = rv_hash_of("run", 3),
 								 .shard = 0,
 								 .device = s->device ? s->device : "cpu",
 								 .threads = 1,
+								 .reads_again = 1,
 								 .savings = {.stream = s->streams, .zero = s->zero}};
 	struct rv_errtext et = {0};
 	trainer_free(s->t);

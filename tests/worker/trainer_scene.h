@@ -19,11 +19,14 @@ struct scene {
 	bool streams;       /* the next trainer's state is read where it lies (savings.stream) */
 	bool leaves_copies; /* a copy is kept without waiting for the end of its copy */
 	/* Answers. */
-	int trained, encoded, applied, installed, evaluated, saved, copied;
+	int trained, encoded, applied, installed, evaluated, saved, copied, repeated;
+	int sliced;                           /* slices that are done */
 	struct participant_progress progress; /* of the last TRAIN */
 	bool time_up;
 	enum rv_err err;
 	bool lost; /* of the last answer */
+	int reads_again;
+	int told; /* that a state is read again; by the trainer's thread, before the answer */
 	double loss;
 	char said[RV_ERRTEXT_BYTES]; /* of the last training, encoding, evaluation or installation */
 	struct trainer_copy *copy;

@@ -58,7 +58,8 @@ static int evenly(const struct memory_request *q, int most) {
 	return (batch + parts - 1) / parts;
 }
 
-static void try(struct search *s, struct savings with) {
+static void try_rows(struct search *s, struct savings with, int logits_rows) {
+	with.logits_rows = logits_rows;
 	s->q.savings = with;
 	const int most = largest_micro_batch(s);
 	if (most == 0)
@@ -73,6 +74,31 @@ static void try(struct search *s, struct savings with) {
 	if (cost < s->best_cost) {
 		s->best = s->q.savings;
 		s->best_cost = cost;
+	}
+}
+
+/* Tries all logits at once, and chunks of fewer and fewer rows. */
+static void try(struct search *s, struct savings with) {
+	static const int rows[] = {0, 16 * LOGITS_TILE, 4 * LOGITS_TILE, LOGITS_TILE};
+	if (s->wish->logits_rows > 0 || !memory_can_chunk(&s->q)) {
+		try_rows(s, with, s->wish->logits_rows);
+		return;
+	}
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (rows[i] < most_sequences(&s->q) * s->q.run->context)
+			try_rows(s, with, rows[i]);
+}
+
+/* Raises the rows of logits of the best savings to what there is room for. */
+static void raise_logits(struct search *s) {
+	s->q.savings = s->best;
+	const int64_t tokens = (int64_t)savings_micro_batch(&s->best, s->q.run) * s->q.run->context;
+	while (s->best.logits_rows > 0 && s->wish->logits_rows == 0) {
+		const int64_t more = 2 * (int64_t)s->best.logits_rows;
+		s->q.savings.logits_rows = more < tokens ? (int)more : 0;
+		if (memory_fit(&s->q, &s->room, NULL) != RV_OK)
+			return;
+		s->best = s->q.savings;
 	}
 }
 
@@ -115,12 +141,16 @@ static bool search_in(struct search *s) {
 				takes(w->moments, moments, moments == MOMENTS_FP32 || has_moments8))
 				try_places(s,
 						   (struct savings){.recompute = (enum recompute)recompute, .moments = (enum moments)moments});
-	return s->best_cost < INFINITY;
+	const bool found = s->best_cost < INFINITY;
+	if (found)
+		raise_logits(s);
+	return found;
 }
 
 /* Returns what `wish` fixes, and no savings beyond. */
 static struct savings least_of(const struct savings_wish *wish) {
 	return (struct savings){.micro_batch = wish->micro_batch,
+							.logits_rows = wish->logits_rows,
 							.recompute = wish->recompute == SAVINGS_ANY ? RECOMPUTE_NONE : wish->recompute,
 							.moments = wish->moments == SAVINGS_ANY ? MOMENTS_FP32 : wish->moments,
 							.offload = wish->offload == 1,
@@ -161,16 +191,31 @@ bool savings_choose(const struct memory_request *q, const struct savings_wish *w
 	return found;
 }
 
+void savings_choose_logits(const struct memory_request *q, const struct memory_room *room, struct savings *out) {
+	const struct savings_wish any = SAVINGS_WISH_ANY;
+	struct search s = {.wish = &any, .room = *room, .q = *q, .best = q->savings};
+	*out = q->savings;
+	if (!memory_can_chunk(q) || out->logits_rows > 0 || memory_fit(q, room, NULL) == RV_OK)
+		return;
+	s.q.savings.logits_rows = s.best.logits_rows = LOGITS_TILE;
+	if (memory_fit(&s.q, room, NULL) != RV_OK)
+		return; /* its refusal names what else would fit */
+	raise_logits(&s);
+	*out = s.best;
+}
+
 void savings_text(const struct savings *s, char *out, size_t cap) {
-	char recompute[32] = "", micro[32] = "", zero[16] = "";
+	char recompute[32] = "", micro[32] = "", zero[16] = "", logits[32] = "";
 	if (s->recompute != RECOMPUTE_NONE)
 		(void)snprintf(recompute, sizeof recompute, " --recompute %s", recompute_name(s->recompute));
 	if (s->micro_batch > 0)
 		(void)snprintf(micro, sizeof micro, " --micro-batch %d", s->micro_batch);
+	if (s->logits_rows > 0)
+		(void)snprintf(logits, sizeof logits, " --logits %d", s->logits_rows);
 	if (s->zero != ZERO_MOMENTS)
 		(void)snprintf(zero, sizeof zero, " --zero %d", 1 + (int)s->zero);
 	char all[SAVINGS_TEXT_BYTES];
-	(void)snprintf(all, sizeof all, "%s%s%s%s%s%s", recompute, micro,
+	(void)snprintf(all, sizeof all, "%s%s%s%s%s%s%s", recompute, micro, logits,
 				   s->moments == MOMENTS_INT8 ? " --moments int8" : "", s->offload ? " --offload yes" : "", zero,
 				   s->stream ? " --stream-state yes" : "");
 	(void)snprintf(out, cap, "%s", all[0] ? all + 1 : "");

@@ -7,6 +7,7 @@
 /* Savings that a person fixed; the others are chosen. */
 struct savings_wish {
 	int micro_batch; /* 0: any, up to the run's batch */
+	int logits_rows; /* 0: any */
 	int recompute;   /* enum recompute; SAVINGS_ANY */
 	int moments;     /* enum moments; SAVINGS_ANY */
 	int offload;     /* bool; SAVINGS_ANY */
@@ -30,7 +31,10 @@ enum { SAVINGS_ANY = -1 };
 bool savings_choose(const struct memory_request *q, const struct savings_wish *wish, const struct memory_room *room,
 					struct savings *out);
 
-enum { SAVINGS_TEXT_BYTES = 128 };
+/* Sets *out to q->savings, with the most rows of logits that fit, if all do not. */
+void savings_choose_logits(const struct memory_request *q, const struct memory_room *room, struct savings *out);
+
+enum { SAVINGS_TEXT_BYTES = 160 };
 /* Writes the options that choose these savings: "--recompute norms --micro-batch 2". "": none. */
 void savings_text(const struct savings *s, char *out, size_t cap);
 

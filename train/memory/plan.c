@@ -7,6 +7,7 @@
 #include "outer/global.h"
 #include "train/comm.h"
 #include "train/inner.h"
+#include "train/repeat.h"
 #include "train/step_bounds.h"
 #include "train/windows.h"
 
@@ -64,8 +65,8 @@ static enum rv_err resolve(const struct memory_request *q, struct plan_input *in
 													.devices = q->device->n,
 													.shards = q->step_shards ? q->step_shards : 1,
 													.micro_batch = in->micro_batch,
+													.logits_rows = q->savings.logits_rows,
 													.offload = in->offload,
-													.streams = q->savings.stream && memory_can_stream(q),
 													.forward_only = q->role == MEMORY_FORWARD});
 	model_layout_release(&layout);
 	return RV_OK;
@@ -77,7 +78,7 @@ static size_t vectors(const struct plan_input *in, int count) {
 
 /* Reports whether the backend computes in host memory, which needs no copy of the weights. */
 static bool is_host(const struct device_choice *d) {
-	return strcmp(d->backend, "cuda") != 0;
+	return !device_is_gpu(d);
 }
 
 /* Returns the type of activations and, on a GPU, of the products' copies of the weights. */
@@ -95,7 +96,7 @@ static enum rv_err plan_workspace(const struct plan_input *in, enum dtype act, s
 	RV_ASSERT(step_memory_least(&p->step) <= step_memory_bytes(&p->step));
 	p->workspace = replicas * step_memory_bytes(&p->step);
 	p->spare = replicas * (step_memory_bytes(&p->step) - step_memory_least(&p->step));
-	p->host += p->on_device ? replicas * p->step.pinned_bytes : 0;
+	p->host += p->on_device ? replicas * (p->step.pinned_bytes + comm_staged_bytes(q->device->n)) : 0;
 	return RV_OK;
 }
 
@@ -125,6 +126,10 @@ static size_t saved_bytes(const struct plan_input *in) {
 bool memory_can_offload(const struct memory_request *q) {
 	return !is_host(q->device) && q->device->n == 1 && act_of(q) != DTYPE_F32 && q->role != MEMORY_FORWARD &&
 		   !inner_registry[q->run->inner]->whole_matrices;
+}
+
+bool memory_can_chunk(const struct memory_request *q) {
+	return !is_host(q->device) && q->role != MEMORY_FORWARD;
 }
 
 bool memory_can_stream(const struct memory_request *q) {
@@ -220,6 +225,9 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 		p->copies = q->savings.stream && memory_can_stream(q) ? 0 : state + saved * replicas;
 		if (run_config_is_scored(q->run)) /* another one's and its own, and theta after a step each way */
 			p->audit = 2 * global_max_sent_bytes(&g) + vectors(in, 2);
+		if (run_config_is_repeated(q->run) &&
+			q->savings.moments == MOMENTS_FP32) /* another one's inner state, its weights before and after the steps */
+			p->audit = 2 * global_max_sent_bytes(&g) + vectors(in, 4) + (REPEAT_PIECES + 1) * (size_t)INNER_PIECE_BYTES;
 	}
 	return RV_OK;
 }

@@ -60,6 +60,8 @@ struct memory_plan {
 /* Returns true if savings.offload changes something: one GPU, products in bf16, an optimizer
  * without products. */
 bool memory_can_offload(const struct memory_request *q);
+/* Returns true if savings.logits_rows changes something: on a GPU. */
+bool memory_can_chunk(const struct memory_request *q);
 /* Returns true if savings.stream changes something: for a worker, which writes its state while it
  * trains. */
 bool memory_can_stream(const struct memory_request *q);

@@ -59,6 +59,8 @@ static float *grads_in(const struct model *m, float *grads, int first, int index
 }
 
 static void enter(const struct model *m, int section, bool backward) {
+	if (m->before_section && !backward)
+		m->before_section(m->before_section_ctx, section);
 	if (m->holder)
 		m->holder->enter(m->holder->ctx, section, backward);
 }

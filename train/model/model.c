@@ -226,19 +226,19 @@ static bool is_on_host(const struct model *m) {
 	return m->be->ops->alloc == host_backend_alloc;
 }
 
-void model_init_host_params(const struct model *m, float *params, uint64_t seed) {
-	memset(params, 0, m->layout.n_params * sizeof *params);
-	for (int i = 0; i < m->layout.n_tensors; i++) {
-		const struct model_tensor *t = &m->layout.tensors[i];
+void model_init_host_params(const struct model_layout *l, float *params, uint64_t seed, int threads) {
+	memset(params, 0, l->n_params * sizeof *params);
+	for (int i = 0; i < l->n_tensors; i++) {
+		const struct model_tensor *t = &l->tensors[i];
 		const struct rv_rng rng = rv_rng_of(seed, STREAM_INIT | (uint64_t)i);
 		if (t->init != MODEL_INIT_ZERO)
-			draw_values(t, &rng, 0, t->elems, is_on_host(m) ? m->be->threads : 0, params + t->offset);
+			draw_values(t, &rng, 0, t->elems, threads, params + t->offset);
 	}
 }
 
 void model_init_params(const struct model *m, float *params, uint64_t seed) {
 	if (is_on_host(m)) {
-		model_init_host_params(m, params, seed);
+		model_init_host_params(&m->layout, params, seed, m->be->threads);
 		return;
 	}
 	m->be->ops->zero(m->be, params, m->layout.n_params * sizeof *params);
@@ -312,7 +312,7 @@ bool model_micro_step(struct model *m, const float *params, float *grads, const 
 		.params = params,
 		.grads = grads,
 		.first = mode == GRADIENT_WRITE,
-		.only_enqueues = !m->on_gradients && !m->holder,
+		.only_enqueues = !m->on_gradients && !m->before_section && !m->holder,
 	};
 	struct pass pass = {m, &batch, losses};
 	bool waits = !m->be->ops->micro_step;
@@ -323,6 +323,13 @@ bool model_micro_step(struct model *m, const float *params, float *grads, const 
 	m->b = b; /* also if the pass was replayed */
 	m->t = t;
 	return waits;
+}
+
+void model_micro_prepare(struct model *m, const int32_t *tokens, const int32_t *targets, int b, int t,
+						 float grad_scale) {
+	const struct micro_batch batch = {.tokens = tokens, .targets = targets, .b = b, .t = t, .grad_scale = grad_scale};
+	if (m->be->ops->micro_prepare)
+		m->be->ops->micro_prepare(m->be, &batch);
 }
 
 size_t model_cache_elems(const struct model_shape *s) {

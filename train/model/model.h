@@ -165,6 +165,10 @@ struct model {
 	 * end of the block to its beginning, so that they can be sent. May be NULL. */
 	void (*on_gradients)(void *ctx, size_t begin, size_t end);
 	void *on_gradients_ctx;
+	/* Called in a forward pass before operations read the weights of a section, each once: 0, 1,
+	 * ... May be NULL. */
+	void (*before_section)(void *ctx, int section);
+	void *before_section_ctx;
 	const struct model_holder *holder; /* borrowed; NULL: params and grads are whole blocks */
 	int b, t;                          /* sequences and tokens each of the last forward */
 	void *memory;                      /* all activations, backend memory */
@@ -213,8 +217,8 @@ void *model_arena_take(struct model_arena *a, size_t n_bytes);
 
 /* Fills `params` (backend memory, n_params) from `seed`: the same bits on every machine. */
 void model_init_params(const struct model *m, float *params, uint64_t seed);
-/* Does the same in host memory, whatever the backend's is. */
-void model_init_host_params(const struct model *m, float *params, uint64_t seed);
+/* Does the same in host memory, by so many threads; 0: the caller's alone. */
+void model_init_host_params(const struct model_layout *l, float *params, uint64_t seed, int threads);
 
 /* Call model_ops with asserted arguments: b in [1, max_batch], t in [1, context]. Tokens are in [0,
  * vocab), targets too or -1 (no loss there). Blocking. */
@@ -228,6 +232,9 @@ void model_backward(struct model *m, const float *params, float *grads, const in
  * later, in order. Tokens and targets may change once it returns. */
 bool model_micro_step(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
 					  int b, int t, float grad_scale, float *losses, enum gradient_mode mode);
+/* Begins to bring the input of the likely next model_micro_step to the device, if that helps. */
+void model_micro_prepare(struct model *m, const int32_t *tokens, const int32_t *targets, int b, int t,
+						 float grad_scale);
 
 /* Decode text token by token in time proportional to the new tokens, by cached keys and values.
  * model_decode_begin empties the cache, which its first call allocates (RV_E_NOMEM). model_decode

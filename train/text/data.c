@@ -293,12 +293,21 @@ uint64_t dataset_heldout_sequences(const struct dataset *d) {
 	return heldout_sequences(&d->heldout);
 }
 
-/* Reads context + 1 tokens of `block` from `offset` in it. */
-static enum rv_err read_sequence(const struct dataset *d, uint64_t block, uint32_t offset, int32_t *inputs,
+typedef enum rv_err (*token_reader)(const struct token_source *s, uint64_t begin, size_t n, int32_t *out,
+									struct rv_errtext *et);
+
+/* Where a sequence is. */
+struct block_place {
+	uint64_t block;
+	uint32_t offset; /* in tokens */
+};
+
+/* Reads context + 1 tokens from there. */
+static enum rv_err read_sequence(const struct dataset *d, token_reader read, struct block_place at, int32_t *inputs,
 								 int32_t *targets, struct rv_errtext *et) {
-	RV_ASSERT(block < d->n_blocks && offset + d->context < DATA_BLOCK);
+	RV_ASSERT(at.block < d->n_blocks && at.offset + d->context < DATA_BLOCK);
 	int32_t tokens[DATA_BLOCK];
-	enum rv_err e = token_source_read(&d->source, block * DATA_BLOCK + offset, d->context + 1, tokens, et);
+	enum rv_err e = read(&d->source, at.block * DATA_BLOCK + at.offset, d->context + 1, tokens, et);
 	if (e != RV_OK)
 		return e == RV_E_RANGE ? RV_E_CORRUPT : e;
 	memcpy(inputs, tokens, d->context * sizeof *inputs);
@@ -306,8 +315,7 @@ static enum rv_err read_sequence(const struct dataset *d, uint64_t block, uint32
 	return RV_OK;
 }
 
-enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
-								   int32_t *targets, struct rv_errtext *et) {
+static struct block_place train_place(const struct dataset *d, uint32_t shard, uint64_t cursor) {
 	uint64_t n = dataset_train_sequences(d, shard), epoch = cursor / n;
 	uint64_t key = random_u64(d->seed, STREAM_ORDER | shard, epoch);
 	uint64_t i = permute_index(n, key, cursor % n);
@@ -317,20 +325,40 @@ enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint
 	uint32_t slack = DATA_BLOCK - 1 - d->sequences_per_block * d->context;
 	uint64_t phase_seed = random_u64(d->seed, STREAM_PHASE | shard, epoch);
 	uint32_t phase = (uint32_t)(random_u64(phase_seed, STREAM_PHASE, block) % (slack + 1));
-	return read_sequence(d, block, phase + (uint32_t)(i % d->sequences_per_block) * d->context, inputs, targets, et);
+	return (struct block_place){block, phase + (uint32_t)(i % d->sequences_per_block) * d->context};
+}
+
+static struct block_place order_place(const struct dataset *d, uint64_t position) {
+	RV_ASSERT(d->has_order);
+	const struct sequence_place at = sequence_order_at(&d->order, position);
+	return (struct block_place){at.block, (uint32_t)(at.token % DATA_BLOCK)};
+}
+
+enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
+								   int32_t *targets, struct rv_errtext *et) {
+	return read_sequence(d, token_source_read, train_place(d, shard, cursor), inputs, targets, et);
 }
 
 enum rv_err dataset_sequence_at(const struct dataset *d, uint64_t position, int32_t *inputs, int32_t *targets,
 								struct rv_errtext *et) {
-	RV_ASSERT(d->has_order);
-	const struct sequence_place at = sequence_order_at(&d->order, position);
-	return read_sequence(d, at.block, (uint32_t)(at.token % DATA_BLOCK), inputs, targets, et);
+	return read_sequence(d, token_source_read, order_place(d, position), inputs, targets, et);
+}
+
+enum rv_err dataset_present_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
+										   int32_t *targets, struct rv_errtext *et) {
+	return read_sequence(d, token_source_read_present, train_place(d, shard, cursor), inputs, targets, et);
+}
+
+enum rv_err dataset_present_sequence_at(const struct dataset *d, uint64_t position, int32_t *inputs, int32_t *targets,
+										struct rv_errtext *et) {
+	return read_sequence(d, token_source_read_present, order_place(d, position), inputs, targets, et);
 }
 
 enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_t *inputs, int32_t *targets,
 									 struct rv_errtext *et) {
 	const uint64_t token = heldout_token(&d->heldout, i);
-	return read_sequence(d, token / DATA_BLOCK, (uint32_t)(token % DATA_BLOCK), inputs, targets, et);
+	const struct block_place at = {token / DATA_BLOCK, (uint32_t)(token % DATA_BLOCK)};
+	return read_sequence(d, token_source_read, at, inputs, targets, et);
 }
 
 uint64_t dataset_heldout_used(const struct dataset *d, uint64_t max_tokens) {

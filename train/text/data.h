@@ -108,6 +108,11 @@ enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint
  * with `order`, like dataset_train_sequence. */
 enum rv_err dataset_sequence_at(const struct dataset *d, uint64_t position, int32_t *inputs, int32_t *targets,
 								struct rv_errtext *et);
+/* The same two, or RV_E_NOTFOUND instead of waiting for text that is missing. */
+enum rv_err dataset_present_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
+										   int32_t *targets, struct rv_errtext *et);
+enum rv_err dataset_present_sequence_at(const struct dataset *d, uint64_t position, int32_t *inputs, int32_t *targets,
+										struct rv_errtext *et);
 /* Reads held-out sequence i, like dataset_train_sequence. */
 enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_t *inputs, int32_t *targets,
 									 struct rv_errtext *et);

@@ -151,3 +151,10 @@ enum rv_err token_source_read(const struct token_source *s, uint64_t begin, size
 		return published_read(s->published, begin, n, out, et);
 	return s->shards ? read_shards(s, begin, n, out, et) : read_bytes(s, begin, n, out, et);
 }
+
+enum rv_err token_source_read_present(const struct token_source *s, uint64_t begin, size_t n, int32_t *out,
+									  struct rv_errtext *et) {
+	RV_ASSERT(begin <= s->n_tokens && n <= s->n_tokens - begin);
+	return s->published ? published_read_present(s->published, begin, n, out, et)
+						: token_source_read(s, begin, n, out, et);
+}

@@ -43,5 +43,8 @@ uint64_t token_source_bytes(const struct token_source *s);
  * or RV_E_IO (truncated file); `out` is then undefined. */
 enum rv_err token_source_read(const struct token_source *s, uint64_t begin, size_t n, int32_t *out,
 							  struct rv_errtext *et);
+/* The same, or RV_E_NOTFOUND instead of waiting for a published shard that somebody gets. */
+enum rv_err token_source_read_present(const struct token_source *s, uint64_t begin, size_t n, int32_t *out,
+									  struct rv_errtext *et);
 
 #endif

@@ -4,12 +4,14 @@
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/merkle.h"
+#include "net/limits.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FILE_MODE = 0644 };
@@ -25,10 +27,24 @@ struct kept_contributions {
 	struct chunking chunks;
 	struct rv_hash *nodes; /* the tree over its leaves */
 	uint8_t *piece;        /* NET_MAX_PIECE_BYTES; NULL: none was read */
+	uint64_t at_round;     /* it is chunk `at` of that round, with `bytes`; 0: of none */
+	uint32_t at;
+	size_t bytes;
 };
 
-static void path_of(const struct kept_contributions *k, uint64_t round, char out[STATESTORE_PATH_BYTES]) {
-	(void)snprintf(out, STATESTORE_PATH_BYTES, "%s/contribution-%" PRIu64 ".rvc", k->store->dir, round % k->rounds);
+static void path_of(const char *dir, uint64_t slot, char out[STATESTORE_PATH_BYTES]) {
+	(void)snprintf(out, STATESTORE_PATH_BYTES, "%s/contribution-%" PRIu64 ".rvc", dir, slot);
+}
+
+uint64_t kept_contributions_there(const char *dir, uint32_t rounds) {
+	char path[STATESTORE_PATH_BYTES];
+	struct stat st;
+	uint64_t bytes = 0;
+	for (uint32_t slot = 0; slot < rounds; slot++) {
+		path_of(dir, slot, path);
+		bytes += stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+	}
+	return bytes;
 }
 
 enum rv_err kept_contributions_new(const struct statestore *store, uint32_t rounds, struct kept_contributions **out,
@@ -54,6 +70,7 @@ void kept_contributions_forget(struct kept_contributions *k) {
 	close_file(k);
 	free(k->piece);
 	k->piece = NULL;
+	k->bytes = 0;
 }
 
 void kept_contributions_free(struct kept_contributions *k) {
@@ -78,7 +95,7 @@ static enum rv_err write_file(const struct kept_contributions *k, uint64_t round
 	char path[STATESTORE_PATH_BYTES];
 	struct rv_file_writer w;
 	state_contribution_header(g, round, codec, leaves, chunks.n_chunks, header);
-	path_of(k, round, path);
+	path_of(k->store->dir, round % k->rounds, path);
 	RV_TRY(rv_file_writer_begin(&w, path, FILE_MODE, et));
 	enum rv_err e = rv_file_writer_write(&w, header, sizeof header, et);
 	if (e == RV_OK)
@@ -136,7 +153,7 @@ static bool open_file(struct kept_contributions *k, uint64_t round) {
 	if (k->nodes && k->round == round)
 		return true;
 	close_file(k);
-	path_of(k, round, path);
+	path_of(k->store->dir, round % k->rounds, path);
 	k->fd = open(path, O_RDONLY | O_CLOEXEC);
 	k->round = round;
 	if (k->fd >= 0 && read_leaves(k, round) == RV_OK)
@@ -145,9 +162,9 @@ static bool open_file(struct kept_contributions *k, uint64_t round) {
 	return false;
 }
 
-const uint8_t *kept_contributions_piece(struct kept_contributions *k, uint64_t round, uint32_t chunk, size_t *bytes) {
-	if (!open_file(k, round) || chunk >= k->chunks.n_chunks)
-		return NULL;
+/* Reads the chunk of the open file, checks it, and puts its proof behind it. Returns their bytes;
+ * 0: it cannot be read. */
+static size_t read_piece(struct kept_contributions *k, uint32_t chunk) {
 	const struct merkle_range range = {k->chunks.n_chunks, chunk, 1};
 	const size_t chunk_bytes = chunk_bytes_of(&k->chunks, k->sent, chunk);
 	const uint64_t at = STATE_HEADER_BYTES + (uint64_t)k->chunks.n_chunks * sizeof(struct rv_hash) +
@@ -155,15 +172,24 @@ const uint8_t *kept_contributions_piece(struct kept_contributions *k, uint64_t r
 	if (!k->piece)
 		k->piece = malloc(NET_MAX_PIECE_BYTES + MERKLE_MAX_PROOF * sizeof(struct rv_hash));
 	if (!k->piece || rv_read_at(k->fd, k->piece, chunk_bytes, at) != (ssize_t)chunk_bytes)
-		return NULL;
+		return 0;
 	const struct rv_hash leaf = merkle_leaf(chunk, k->piece, chunk_bytes);
 	if (!rv_hash_equal(&leaf, &k->nodes[chunk]))
-		return NULL;
+		return 0;
 	struct rv_hash proof[MERKLE_MAX_PROOF];
 	const uint32_t n = merkle_prove(k->nodes, &range, proof);
 	memcpy(k->piece + chunk_bytes, proof, n * sizeof proof[0]);
-	*bytes = chunk_bytes + n * sizeof proof[0];
-	return k->piece;
+	return chunk_bytes + n * sizeof proof[0];
+}
+
+const uint8_t *kept_contributions_piece(struct kept_contributions *k, uint64_t round, uint32_t chunk, size_t *bytes) {
+	if (k->bytes == 0 || k->at_round != round || k->at != chunk) {
+		k->bytes = open_file(k, round) && chunk < k->chunks.n_chunks ? read_piece(k, chunk) : 0;
+		k->at_round = round;
+		k->at = chunk;
+	}
+	*bytes = k->bytes;
+	return k->bytes > 0 ? k->piece : NULL;
 }
 
 /* Returns true if the chunks are those that were written. */
@@ -203,34 +229,4 @@ enum rv_err kept_contributions_whole(const struct kept_contributions *k, uint64_
 	}
 	close_file(&mine);
 	return e;
-}
-
-/* ---- for donors ---- */
-
-static void idle(void *ctx) {
-	kept_contributions_forget(ctx);
-}
-
-static bool may_look(void *ctx, int64_t now_us, const struct frame_fetch *what) {
-	(void)ctx, (void)now_us, (void)what;
-	return true; /* a budget bounds how much is read */
-}
-
-static int64_t ready_us(void *ctx) {
-	(void)ctx;
-	return INT64_MIN;
-}
-
-static bool find(void *ctx, int64_t now_us, struct frame_piece *out) {
-	size_t bytes;
-	(void)now_us;
-	out->data = kept_contributions_piece(ctx, out->of.round, out->of.index, &bytes);
-	if (!out->data || bytes > NET_MAX_PIECE_BYTES)
-		return false;
-	out->total = (uint32_t)bytes;
-	return true;
-}
-
-struct donor_source kept_contributions_source(struct kept_contributions *k) {
-	return (struct donor_source){.ctx = k, .may_look = may_look, .ready_us = ready_us, .find = find, .idle = idle};
 }

@@ -9,7 +9,6 @@
 #define RV_WORKER_AUDIT_KEPT_CONTRIBUTIONS_H
 
 #include "worker/state/statestore.h"
-#include "worker/transfer/donor.h"
 
 struct kept_contributions;
 
@@ -18,6 +17,8 @@ struct kept_contributions;
 enum rv_err kept_contributions_new(const struct statestore *store, uint32_t rounds, struct kept_contributions **out,
 								   struct rv_errtext *et);
 void kept_contributions_free(struct kept_contributions *k); /* NULL is fine */
+/* Returns the bytes of the files that are in a directory. */
+uint64_t kept_contributions_there(const char *dir, uint32_t rounds);
 
 /* Writes the contribution to `round` as it was sent, encoded by global_sent_as(codec); durable when
  * it returns RV_OK. Any thread, beside the functions below. RV_E_FULL, RV_E_IO, RV_E_NOMEM. */
@@ -27,14 +28,13 @@ enum rv_err kept_contributions_write(const struct kept_contributions *k, uint64_
 /* Closes the file that is open for reading: it may have been replaced. */
 void kept_contributions_forget(struct kept_contributions *k);
 /* Returns chunk and proof, of *bytes, which are valid until the next call; NULL: they are not here,
- * or cannot be read. Checks that the chunk is what was written. */
+ * or cannot be read. Checks that the chunk is what was written. The same chunk again, as for its
+ * next slice, is not read again. */
 const uint8_t *kept_contributions_piece(struct kept_contributions *k, uint64_t round, uint32_t chunk, size_t *bytes);
 /* Reads the contribution to `round` as a whole: *encoded (the caller's to free) by
  * global_sent_as(*codec), all chunks, and checks it. Any thread, beside the functions above; it
  * blocks. RV_E_NOTFOUND: it is not here; RV_E_CORRUPT, RV_E_IO, RV_E_NOMEM. */
 enum rv_err kept_contributions_whole(const struct kept_contributions *k, uint64_t round, uint8_t *codec,
 									 uint8_t **encoded, struct rv_errtext *et);
-/* Gives pieces to auditors: for donor_config.source. */
-struct donor_source kept_contributions_source(struct kept_contributions *k);
 
 #endif

@@ -4,6 +4,7 @@
 #include "worker/commands/commands.h"
 #include "worker/local/local_client.h"
 #include "worker/options/settings.h"
+#include "worker/session/session.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -59,6 +60,8 @@ static enum rv_err set_in_file(const char *dir, const struct rv_args *args, stru
 	enum rv_err e = settings_recall(&o, et);
 	if (e == RV_OK)
 		e = set_all(&o, args, et);
+	if (e == RV_OK)
+		e = session_check_kept(&o, et);
 	if (e == RV_OK)
 		e = settings_store(&o, et);
 	rv_dir_unlock(lock_fd);

@@ -13,9 +13,9 @@
 enum { DEPTH_MAX = 4 }; /* data/HASH/FILE, and given-up-E/FILE */
 
 /* What goes at all, and of that what goes first. */
-static const char *const goes[] = {"run.conf", "run.link", "member.conf", "identity.key", "terms.conf", "*.rvs",
-								   "*.rvl",    "*.rvp",    "*.rvm",       "*.part",       "*.damaged",  "given-up-*",
-								   "data",     NULL};
+static const char *const goes[] = {"run.conf", "run.link",  "member.conf", "identity.key", "terms.conf", "*.rvs",
+								   "*.rvl",    "*.rvp",     "*.rvm",       "*.rvc",        "*.rvi",      "*.rv?.tmp-*",
+								   "*.part",   "*.damaged", "given-up-*",  "data",         NULL};
 enum { MEMBERSHIP = 5 };
 
 static enum rv_err fault(struct rv_errtext *et, const char *name) {

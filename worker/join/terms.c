@@ -52,6 +52,9 @@ static void add_run(struct text *t, const struct run_about *a, const struct term
 	add(t, "  text:       license: %s\n", stated(a->text_license));
 	add(t, "  model:      %s parameters; license of the result: %s\n", brief(n->parameters).at,
 		stated(a->model_license));
+	if (n->text_bytes > 0)
+		add(t, "  fetched:    the text comes from the coordinator and other members%s%s\n",
+			a->text_hosts[0] ? ", and from " : "", a->text_hosts);
 }
 
 static void add_needs(struct text *t, const struct run_about *a, const struct terms_needs *n) {
@@ -71,18 +74,23 @@ static void add_needs(struct text *t, const struct run_about *a, const struct te
 		brief(n->round_bytes).at);
 	if (a->round_s > 0)
 		add(t, " (%sbit/s each way on average)", brief((uint64_t)(8.0 * (double)n->round_bytes / a->round_s)).at);
-	add(t, "; --max-up and --max-down limit it\n");
+	add(t, "; --max-up and --max-down limit it\n"
+		   "              on top come the text that it reads, what it gives others that lack text or state\n"
+		   "              (--max-donate limits that), and audits, if the run has any\n");
 }
 
-static void add_privacy(struct text *t) {
-	add(t, "What others learn of you\n"
-		   "  members:    this computer's IP address, when it takes part, and what its training changes in the model;\n"
-		   "              from that, parts of a text that you bring yourself might be guessed. None of your files\n"
-		   "  operator:   the same, and its speed, its line and the name that you give it (--name)\n"
-		   "  relays:     its IP address and ciphertext, if others cannot reach it directly\n"
-		   "  more:       docs/privacy.md\n"
-		   "You can stop at any time with Ctrl-C, pause it (rivulet-worker pause), and limit hours, bytes and more\n"
-		   "(rivulet-worker set); what it has given stays in the model.\n");
+static void add_privacy(struct text *t, bool has_mirrors) {
+	add(t,
+		"What others learn of you\n"
+		"  members:    this computer's IP address, when it takes part, and what its training changes in the model;\n"
+		"              from that, parts of a text that you bring yourself might be guessed. None of your files\n"
+		"  operator:   the same, and its speed, its line and the name that you give it (--name)\n"
+		"  relays:     its IP address and ciphertext, if others cannot reach it directly\n"
+		"%s"
+		"  more:       docs/privacy.md\n"
+		"You can stop at any time with Ctrl-C, pause it (rivulet-worker pause), and limit hours, bytes and more\n"
+		"(rivulet-worker set); what it has given stays in the model.\n",
+		has_mirrors ? "  those hosts: its IP address, and which parts of the text it fetches there\n" : "");
 }
 
 void terms_text(const struct run_about *about, const struct terms_needs *needs, char out[TERMS_BYTES]) {
@@ -90,7 +98,7 @@ void terms_text(const struct run_about *about, const struct terms_needs *needs, 
 	out[0] = '\0';
 	add_run(&t, about, needs);
 	add_needs(&t, about, needs);
-	add_privacy(&t);
+	add_privacy(&t, needs->text_bytes > 0 && about->text_hosts[0]);
 }
 
 struct rv_hash terms_hash(const struct run_about *about, const char *config) {

@@ -135,7 +135,7 @@ async function chart(s) {
 	el("chart").innerHTML = await (await ask(`/v1/chart?width=${width}`)).text(); /* numbers only */
 	drawn = wanted;
 	el("note").textContent = (s.heldout || []).length > 1
-		? "The loss in nats per token: lower is better. On held-out text, which nobody trains on, and in this computer’s own training."
+		? "The loss in nats per token: lower is better. On held-out text, which nobody trains on, as the member claims that measures it, and in this computer’s own training."
 		: "The loss in nats per token in this computer’s own training: lower is better. The loss on held-out text follows when a member has measured it.";
 }
 

@@ -135,7 +135,8 @@ static void print_bytes(const json_t *allowed, FILE *out) {
 
 void status_text_print(const json_t *status, FILE *out) {
 	char now[TEXT_BYTES], waits[TEXT_BYTES];
-	(void)fprintf(out, "Now:          %s %s\n", text(status, "text", now), text(status, "waits_for", waits));
+	(void)fprintf(out, "Now:          %s%s%s\n", text(status, "text", now),
+				  text(status, "waits_for", waits)[0] ? " " : "", waits);
 	print_until(part(status, "allowed"), out);
 	print_run(part(status, "run"), out);
 	print_last_round(part(status, "last_round"), out);

@@ -43,6 +43,7 @@ struct allreduce {
 	/* Two levels: vectors of partial sums, of this row and n_sums others, and two chunks. */
 	struct lazy_memory sums;
 	int n_sums;
+	struct lazy_memory sum_leaves; /* with seals: of n_sums vectors of them */
 	/* With seals: the leaves of n_held contributions, and of the means; the tree of what is sent; a
 	 * message. */
 	struct lazy_memory leaves;
@@ -311,6 +312,7 @@ void allreduce_free(struct allreduce *a) {
 	unmap(&a->held);
 	unmap(&a->sums);
 	unmap(&a->leaves);
+	unmap(&a->sum_leaves);
 	free(a->reduced);
 	free(a->recoded);
 	free(a->recoded_nodes);
@@ -377,6 +379,8 @@ static struct grid_memory memory_of(const struct allreduce *a) {
 	for (int i = 0; leaves && i < a->n_held; i++)
 		mem.leaves[i] = leaves + (size_t)i * a->chunks.n_chunks;
 	mem.means = leaves ? leaves + (size_t)a->n_held * a->chunks.n_chunks : NULL;
+	for (int i = 0; a->sum_leaves.at && i < a->n_sums; i++)
+		mem.sum_leaves[i] = (struct rv_hash *)(void *)a->sum_leaves.at + (size_t)i * a->chunks.n_chunks;
 	mem.own_nodes = a->own_nodes;
 	mem.proof = a->proof;
 	mem.sum = a->sums.at;
@@ -460,7 +464,10 @@ static enum rv_err make_room_for_sums(struct allreduce *a, const struct document
 		return RV_OK;
 	a->n_sums = 0;
 	unmap(&a->sums);
+	unmap(&a->sum_leaves);
 	RV_TRY(map(&a->sums, (1 + (size_t)d->n_rows) * merge_partial_bytes(a->chunks.n) + 2 * one, "partial sums", et));
+	if (a->cfg.seals.verify)
+		RV_TRY(map(&a->sum_leaves, d->n_rows * a->chunks.n_chunks * sizeof(struct rv_hash), "hashes of sums", et));
 	a->n_sums = d->n_rows;
 	return RV_OK;
 }
@@ -484,6 +491,7 @@ void allreduce_stop(struct allreduce *a) {
 	unmap(&a->held);
 	unmap(&a->sums);
 	unmap(&a->leaves);
+	unmap(&a->sum_leaves);
 	a->n_held = a->n_sums = 0;
 	free(a->recoded);
 	free(a->recoded_nodes);
@@ -637,6 +645,10 @@ const uint8_t *allreduce_own(const struct allreduce *a, size_t *bytes) {
 	return a->own;
 }
 
+const struct grid *allreduce_grid(const struct allreduce *a) {
+	return a->grid;
+}
+
 bool allreduce_show(const struct allreduce *a, struct evidence *out) {
 	return a->grid && grid_show(a->grid, out);
 }
@@ -644,4 +656,9 @@ bool allreduce_show(const struct allreduce *a, struct evidence *out) {
 struct reduce_info allreduce_info(const struct allreduce *a) {
 	RV_ASSERT(a->grid);
 	return grid_info(a->grid);
+}
+
+int allreduce_receipts(const struct allreduce *a, struct reduce_receipt out[NET_MAX_ROW]) {
+	RV_ASSERT(a->grid);
+	return grid_receipts(a->grid, out);
 }

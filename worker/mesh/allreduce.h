@@ -66,9 +66,13 @@ const uint8_t *allreduce_reduced(const struct allreduce *a); /* the encoded resu
 /* Returns what this worker sends of its contribution in the current attempt, in the codec of the
  * document; it runs. Valid until the next start, restart or stop. */
 const uint8_t *allreduce_own(const struct allreduce *a, size_t *bytes);
+/* Returns its grid; NULL: it does not run. */
+const struct grid *allreduce_grid(const struct allreduce *a);
 /* Does what grid_show does. */
 bool allreduce_show(const struct allreduce *a, struct evidence *out);
 struct reduce_info allreduce_info(const struct allreduce *a);
+/* As reduce_receipts, of the row. */
+int allreduce_receipts(const struct allreduce *a, struct reduce_receipt out[NET_MAX_ROW]);
 int allreduce_row_members(const struct allreduce *a); /* participants of the row in the current attempt */
 /* Returns what this worker, as an owner, measured of the contributions in the current attempt, by
  * index of the document's `members`. */

@@ -13,6 +13,7 @@ struct meshlink {
 	struct text_members *text;
 	struct text_donor *text_donor;
 	struct auditor *auditor;
+	struct gather *gather;
 	struct donor *contributions;
 	struct rv_events *events;
 	void (*unreached)(void *ctx, uint32_t member, enum peers_need need);
@@ -39,7 +40,8 @@ static bool text_control(struct meshlink *m, uint32_t member, struct peers_messa
 }
 
 static bool audit_control(struct meshlink *m, uint32_t member, struct peers_message *out) {
-	return m->auditor && auditor_send(m->auditor, m->now_us, member, out);
+	return (m->auditor && auditor_send(m->auditor, m->now_us, member, out)) ||
+		   (m->gather && gather_send(m->gather, m->now_us, member, out));
 }
 
 /* Under a cap on the upload: what need not wait for it. */
@@ -89,12 +91,17 @@ static bool next_message(void *ctx, uint32_t member, struct peers_message *out) 
 		   (m->text_donor && text_donor_send(m->text_donor, m->now_us, member, out));
 }
 
+/* Returns true for what auditors ask for. */
+static bool is_audited(enum frame_fetch_kind kind) {
+	return kind == FRAME_FETCH_CONTRIBUTION || kind == FRAME_FETCH_INNER || kind == FRAME_FETCH_SUM;
+}
+
 static enum rv_err take_fetch(struct meshlink *m, uint32_t member, const struct frame_header *h, const uint8_t *body,
 							  struct rv_errtext *et) {
 	const enum frame_fetch_kind kind = h->type == FRAME_FETCH ? frame_kind_of(h, body) : FRAME_FETCH_TEXT;
-	if (kind == FRAME_FETCH_CONTRIBUTION && m->contributions)
+	if (is_audited(kind) && m->contributions)
 		return donor_receive(m->contributions, member, h, body, et);
-	if (kind == FRAME_FETCH_CONTRIBUTION)
+	if (is_audited(kind))
 		return rv_fail(et, RV_E_PROTOCOL, "a contribution is asked for, and the run has no audits");
 	if (kind != FRAME_FETCH_TEXT)
 		return donor_receive(m->donor, member, h, body, et);
@@ -106,9 +113,11 @@ static enum rv_err take_fetch(struct meshlink *m, uint32_t member, const struct 
 static enum rv_err take_answer(struct meshlink *m, uint32_t member, const struct frame_header *h, const uint8_t *body,
 							   struct rv_errtext *et) {
 	const enum frame_fetch_kind kind = h->type != FRAME_TEXT_HELD ? frame_kind_of(h, body) : FRAME_FETCH_TEXT;
-	if (kind == FRAME_FETCH_CONTRIBUTION && m->auditor)
+	if (kind == FRAME_FETCH_CONTRIBUTION && m->gather && gather_awaits(m->gather, member, h, body))
+		return gather_receive(m->gather, m->now_us, member, h, body, et);
+	if (is_audited(kind) && m->auditor)
 		return auditor_receive(m->auditor, m->now_us, member, h, body, et);
-	if (kind == FRAME_FETCH_CONTRIBUTION)
+	if (is_audited(kind))
 		return rv_fail(et, RV_E_PROTOCOL, "a contribution that was not asked for");
 	if (kind != FRAME_FETCH_TEXT)
 		return fetcher_receive(m->fetcher, m->now_us, member, h, body, et);
@@ -180,7 +189,9 @@ static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why
 	fetcher_link_down(m->fetcher, m->now_us, member);
 	donor_link_down(m->donor, member);
 	if (m->auditor)
-		auditor_link_down(m->auditor, m->now_us, member);
+		auditor_link_down(m->auditor, m->now_us, member, !peers_was_own_end(why));
+	if (m->gather)
+		gather_link_down(m->gather, member);
 	if (m->contributions)
 		donor_link_down(m->contributions, member);
 	if (m->text)
@@ -214,6 +225,7 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 	m->text = cfg->text;
 	m->text_donor = cfg->text_donor;
 	m->auditor = cfg->auditor;
+	m->gather = cfg->gather;
 	m->contributions = cfg->contributions;
 	m->events = cfg->events;
 	m->unreached = cfg->on_unreached;

@@ -6,6 +6,7 @@
 
 #include "base/event.h"
 #include "worker/audit/auditor.h"
+#include "worker/audit/gather.h"
 #include "worker/mesh/allreduce.h"
 #include "worker/text/text_donor.h"
 #include "worker/text/text_members.h"
@@ -19,7 +20,8 @@ struct meshlink_config {
 	struct fetcher *fetcher;
 	struct text_members *text;     /* what is asked of others; NULL: this worker fetches no text */
 	struct text_donor *text_donor; /* NULL: the run has no text of its own */
-	struct auditor *auditor;       /* this and the next one NULL: the run has no audits */
+	struct auditor *auditor;       /* this and the next two NULL: the run has no audits */
+	struct gather *gather;         /* whole rounds, for `weigh` */
 	struct donor *contributions;   /* gives this worker's own to auditors */
 	struct rv_events *events;
 	/* peers_owner.on_unreached, with this `ctx` */

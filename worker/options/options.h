@@ -22,6 +22,7 @@ struct worker_options {
 	int priority;                          /* enum os_priority */
 	int64_t max_memory, gpu_memory;        /* bytes; 0: what is free */
 	int64_t free_memory_after;             /* seconds of a pause; -1: never */
+	int64_t free_gpu_memory_after;         /* the same, on a GPU */
 	int64_t max_disk;                      /* bytes of `dir`; 0: what is free */
 	int64_t max_per_day, max_per_month;    /* bytes on the line, both directions; 0: any number */
 	char hours[256];                       /* as allow_hours_parse (worker/allow/hours.h) takes it */
@@ -30,6 +31,7 @@ struct worker_options {
 	int64_t max_cpu_temp, max_gpu_temp;    /* degrees Celsius; 0: no limit */
 	char device[DEVICE_TEXT_BYTES];
 	int64_t micro_batch;    /* 0: chosen */
+	int64_t logits;         /* rows; 0: chosen */
 	int recompute, moments; /* 0: chosen; else 1 + enum recompute, 1 + enum moments */
 	int offload;            /* 0: chosen; else 1 + savings.offload */
 	int stream_state;       /* 0: chosen; else 1 + savings.stream */

@@ -2,6 +2,7 @@
 #include "worker/options/sandbox.h"
 
 #include "base/file.h"
+#include "kernels/plugins.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -77,13 +78,18 @@ static void need_library(struct needs *l, const char *path, int n) {
 	need(l, OS_SANDBOX_READ, "%.*s", n, path);
 }
 
+static void need_files_named_by(struct needs *l, const char *const *variables) {
+	for (; *variables; variables++)
+		if (getenv(*variables))
+			need(l, OS_SANDBOX_READ, "%s", getenv(*variables));
+}
+
 static void need_of_environment(struct needs *l) {
-	static const char *const files[] = {"SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE",     "XAUTHORITY",
-										"CUDA_HOME",     "CUDA_PATH",    "RIVULET_CUDA_PLUGIN"};
+	static const char *const files[] = {"SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "XAUTHORITY", NULL};
 	const char *home = getenv("HOME"), *python = getenv("RIVULET_PYTHON");
-	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-		if (getenv(files[i]))
-			need(l, OS_SANDBOX_READ, "%s", getenv(files[i]));
+	need_files_named_by(l, files);
+	for (int i = 0; plugin_entries[i]; i++)
+		need_files_named_by(l, plugin_entries[i]->reads);
 	need_each_of(l, getenv("PATH"), need_programs_of);
 	need_each_of(l, getenv("LD_LIBRARY_PATH"), need_library);
 	if (python && strrchr(python, '/'))

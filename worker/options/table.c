@@ -68,8 +68,11 @@ const struct rv_option worker_options_table[] = {
 	BYTES_OPT("max-memory", max_memory,
 			  "Most memory that training may take, such as 4GiB, looked at before the join; 0: what is free."),
 	INT_OPT("free-memory-after", free_memory_after, "60", -1, 1000000, "Limits",
-			"Seconds of a pause after which the worker's memory, also a GPU's, is free for others until it goes on; "
-			"loading it again takes a moment. -1: it is kept."),
+			"Seconds of a pause after which the worker's memory is free for others until it goes on; loading it again "
+			"takes a moment. -1: it is kept."),
+	INT_OPT(
+		"free-gpu-memory-after", free_gpu_memory_after, "0", -1, 1000000, "Limits",
+		"The same for a worker that trains on a GPU, whichever comes first; 0: the GPU's memory is free within 2 s."),
 	BYTES_OPT(
 		"max-disk", max_disk,
 		"Most that DIR takes of the disk, state and text together, such as 20GB, looked at before the join; 0: what "
@@ -103,6 +106,9 @@ const struct rv_option worker_options_table[] = {
 	INT_OPT("micro-batch", micro_batch, "0", 0, 1 << 20, "Computing",
 			"Sequences that are computed at a time; a step adds up as many as the run's steps have. Fewer take less "
 			"memory, and sum in another order: other last bits. 0: as many as memory allows, up to the run's batch."),
+	INT_OPT("logits", logits, "0", 0, 1 << 30, "Computing",
+			"With a GPU: rows of logits that exist at a time, a multiple of 256. Fewer take less memory, and sum in "
+			"another order: other last bits. 0: as many as memory allows, up to all of a micro-batch."),
 	{"moments", RV_OPT_CHOICE, FIELD(moments), 0, "auto", 0, 0, "auto|" MOMENTS_NAMES,
 	 "Adam's moments. int8: in 8 bits, 6 bytes less per parameter, with about the same loss. auto: int8 where memory "
 	 "needs it.",

@@ -22,43 +22,29 @@ static bool is_one_of(const char *name, const char *const *list) {
 
 /* Returns how `name` is taken over. More threads than run need memory of their own. */
 static enum taken taken(const struct session *s, const struct worker_options *now, const char *name) {
-	static const char *const at_once[] = {"max-up",        "max-down",  "max-donate",        "max-per-day",
-										  "max-per-month", "hours",     "only-idle",         "on-battery",
-										  "on-metered",    "priority",  "cpu-share",         "max-cpu-temp",
-										  "max-gpu-temp",  "gpu-share", "free-memory-after", NULL};
+	static const char *const at_once[] = {"max-up",
+										  "max-down",
+										  "max-donate",
+										  "max-per-day",
+										  "max-per-month",
+										  "hours",
+										  "only-idle",
+										  "on-battery",
+										  "on-metered",
+										  "priority",
+										  "cpu-share",
+										  "max-cpu-temp",
+										  "max-gpu-temp",
+										  "gpu-share",
+										  "free-memory-after",
+										  "free-gpu-memory-after",
+										  NULL};
 	static const char *const next_time[] = {"local-port", "log-file", NULL};
 	if (is_one_of(name, next_time))
 		return TAKEN_NEXT_TIME;
 	const bool fewer_threads = strcmp(name, "threads") == 0 && now->threads > 0 &&
 							   (s->local->threads == 0 || now->threads <= s->local->threads);
 	return fewer_threads || is_one_of(name, at_once) ? TAKEN_AT_ONCE : TAKEN_BY_RESTART;
-}
-
-/* ---- checks ---- */
-
-/* Checks that the run fits what the person allows. What is free now does not matter: this worker
- * has a part of it. */
-static enum rv_err check_memory(struct session *s, struct rv_errtext *et) {
-	struct trainer_config c = {.run = &s->member.config, .device = s->opt->device, .threads = (int)s->opt->threads};
-	struct device_choice device;
-	RV_TRY(device_choose(c.device, &device, et));
-	struct memory_room room = {.device = SIZE_MAX, .host = SIZE_MAX};
-	memory_room_cap(&room, s->opt->max_memory, s->opt->gpu_memory);
-	session_choose_savings_within(s, &device, &room, &c);
-	return session_memory_fits(&c, &device, &room, et);
-}
-
-/* Checks the settings against the run, with those of `s->opt`. */
-static enum rv_err check_run(struct session *s, struct rv_errtext *et) {
-	struct model_extent extent;
-	struct session_disk_plan disk;
-	struct global_config g;
-	if (!s->member.joined)
-		return RV_OK;
-	RV_TRY(session_global_of(&s->member.config, &extent, &g, et));
-	RV_TRY(session_check_caps(s, &s->member.config, &g, et));
-	RV_TRY(session_plan_disk(s, &s->member.config, &g, &disk, et));
-	return check_memory(s, et);
 }
 
 /* ---- taking them over ---- */
@@ -113,7 +99,7 @@ static enum rv_err adjust(struct session *s, const json_t *options, enum taken *
 	struct worker_options *now = &s->local->options, before = *now, wanted = *now;
 	RV_TRY(set_all(s, options, &wanted, how, et));
 	*now = wanted;
-	enum rv_err e = check_run(s, et);
+	enum rv_err e = session_check_settings(s, et);
 	if (e == RV_OK)
 		e = settings_store(now, et);
 	if (e == RV_OK)

@@ -8,7 +8,6 @@
 #include "worker/session/allowed_file.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define TURN_US        (250 * RV_US_PER_MS)
@@ -48,7 +47,7 @@ static struct allow_limits limits_of(const struct worker_options *o) {
 
 static bool trains_on_gpu(const struct session *s) {
 	struct device_choice device;
-	return device_choose(s->opt->device, &device, NULL) == RV_OK && strcmp(device.backend, "cuda") == 0;
+	return device_choose(s->opt->device, &device, NULL) == RV_OK && device_is_gpu(&device);
 }
 
 /* Nothing is read where nothing depends on it. */

@@ -20,8 +20,8 @@ void session_computes(const struct session *s, char out[SESSION_COMPUTES_BYTES])
 	const int threads = s->opt->threads > 0 ? (int)s->opt->threads : parallel_cores();
 	if (device_choose(s->opt->device, &device, NULL) != RV_OK)
 		snprintf(out, SESSION_COMPUTES_BYTES, "%s", s->opt->device);
-	else if (strcmp(device.backend, "cuda") == 0)
-		snprintf(out, SESSION_COMPUTES_BYTES, device.n == 1 ? "an NVIDIA GPU" : "%d NVIDIA GPUs", device.n);
+	else if (device_is_gpu(&device))
+		snprintf(out, SESSION_COMPUTES_BYTES, "%d %s GPU%s", device.n, device_maker(&device), device.n == 1 ? "" : "s");
 	else
 		snprintf(out, SESSION_COMPUTES_BYTES, "the processor (%d core%s)", threads, threads == 1 ? "" : "s");
 }
@@ -48,7 +48,7 @@ static enum rv_err needs_of(const struct session *s, const struct run_config *ru
 	out->rounds = (uint64_t)run->rounds;
 	out->tokens_per_round = (uint64_t)(run->batch * run->grad_accum * run->context * run->steps_per_round);
 	out->memory_bytes = memory_bytes(s, run);
-	out->disk_bytes = session_least_disk_bytes(&g);
+	out->disk_bytes = session_least_disk_bytes(&g) + session_audit_disk_bytes(run, &g);
 	out->text_bytes = run->data_hash[0] && !s->member.data[0] ? (uint64_t)s->opt->data_cache : 0;
 	out->state_bytes = state_file_max_bytes(&g, STATE_KIND_SNAPSHOT, 0);
 	out->round_bytes = chunking_total_bytes(&chunks, global_sent(&g)) + chunking_total_bytes(&chunks, g.codec);

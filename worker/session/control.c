@@ -28,6 +28,7 @@ static void fill_for_people(struct session *s, struct report *r) {
 	r->rx_bytes = traffic.rx_bytes;
 	r->up_bytes_per_s = line_meter_up(&s->line, s->opt->max_up);
 	r->down_bytes_per_s = line_meter_down(&s->line, s->opt->max_down);
+	receipts_report(&s->receipts, r);
 	uint32_t members[NET_MAX_PEERS];
 	for (int i = 0, n = peers_list(mesh, members); i < n; i++)
 		report_add_path(r, members[i], peers_way_byte(peers_way(mesh, members[i])));

@@ -144,6 +144,8 @@ static void done_export(struct session_core *c, int64_t now_us, struct store_job
 
 static void note_health(struct session_core *c, enum store_kind kind, const struct store_job *j) {
 	uint32_t times;
+	if (j->err == RV_E_CANCELLED)
+		return; /* the trainer gave its memory back: no fault of the disk */
 	enum storage_change change = storage_health_note(&c->health, kind, j->err, &times);
 	struct session_event e = {.kind = kind, .err = j->err, .text = j->text.text, .n = times};
 	if (change == STORAGE_AS_BEFORE)

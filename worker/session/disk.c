@@ -14,6 +14,7 @@ struct posted {
 	struct session *s;
 	struct store_job store;
 	struct blob *sent; /* PERSIST, in a run with audits: this worker's contribution; NULL: it is not kept */
+	struct blob *sums; /* the same, of the sums that it was given as a final owner */
 };
 
 /* ---- on the storage thread ---- */
@@ -102,6 +103,8 @@ static void run(struct job *job) {
 	struct posted *p = JOB_OWNER(job, struct posted, job);
 	if (p->store.kind == STORE_PERSIST)
 		session_keep_contribution(p->s, &p->store.log, p->sent);
+	if (p->store.kind == STORE_PERSIST)
+		session_keep_sums(p->s, &p->store.log, p->sums);
 	store_job_begin(&p->s->store_thread, &p->store);
 	if (p->store.kind == STORE_COPY && p->store.copy.handle)
 		trainer_copy_wait(p->store.copy.handle);
@@ -131,8 +134,11 @@ static void done(struct job *job) {
 		RV_FAILPOINT("export.after");
 	if (p->sent)
 		kept_contributions_forget(p->s->audit.kept);
+	if (p->sums)
+		kept_sums_forget(p->s->audit.sums);
 	session_core_on_stored(p->s->core, rv_clock_monotonic_us(), &p->store);
 	blob_unref(p->sent);
+	blob_unref(p->sums);
 	free(p);
 }
 
@@ -141,6 +147,7 @@ static void dropped(struct job *job) {
 	struct posted *p = JOB_OWNER(job, struct posted, job);
 	release(p->s, &p->store);
 	blob_unref(p->sent);
+	blob_unref(p->sums);
 	free(p);
 }
 
@@ -155,6 +162,13 @@ static struct blob *copy_sent(const struct session *s) {
 	return b;
 }
 
+/* Returns the sums that this worker was given as a final owner; NULL: none, they are not kept, or
+ * there is no memory. */
+static struct blob *copy_sums(const struct session *s) {
+	const struct grid *g = s->audit.sums ? allreduce_grid(s->reduce) : NULL;
+	return g ? sums_image_new(g, allreduce_round(s->reduce), allreduce_attempt(s->reduce)) : NULL;
+}
+
 static bool post(void *ctx, const struct store_job *j) {
 	struct session *s = ctx;
 	struct posted *p = malloc(sizeof *p);
@@ -163,6 +177,7 @@ static bool post(void *ctx, const struct store_job *j) {
 	*p = (struct posted){.job = {.run = run, .done = done, .dropped = dropped}, .s = s, .store = *j};
 	if (j->kind == STORE_PERSIST) {
 		p->sent = copy_sent(s);
+		p->sums = copy_sums(s);
 		session_trace_vote(s);
 		RV_FAILPOINT("persist.before");
 	}

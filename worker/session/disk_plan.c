@@ -2,12 +2,47 @@
  * the state, with as many snapshots as there is room for, then the text. */
 #include "worker/session/internal.h"
 
+#include "base/rows.h"
+#include "base/run_audits.h"
+#include "train/text/data.h"
+#include "train/text/sequence_order.h"
 #include "worker/state/state_format.h"
 
 #include <inttypes.h>
 
+/* Returns the most that a final owner keeps of a round: 1 / length of a row of all sums, and up to
+ * twice that where lines differ (coordinator/core/deal.h). */
+static uint64_t sums_bytes(const struct run_config *run, const struct global_config *g) {
+	enum { UNEVEN = 2 };
+	return UNEVEN * merge_partial_bytes(g->n) / (uint64_t)rows_shortest((int)run->row_size);
+}
+
+uint64_t session_audit_disk_bytes(const struct run_config *run, const struct global_config *g) {
+	const uint64_t hashes = (uint64_t)g->chunks.n_chunks * sizeof(struct rv_hash);
+	uint64_t bytes = 0;
+	if (run_config_keeps_contributions(run))
+		bytes += (uint64_t)(run->audit_window + 2) * (global_max_sent_bytes(g) + hashes);
+	if (run_config_is_audited(run))
+		bytes += (uint64_t)(run->audit_window + 2) * sums_bytes(run, g);
+	if (run_config_is_repeated(run))
+		bytes += (uint64_t)(session_repeat_rounds(run) + 1) * kept_states_bytes(g->n);
+	return bytes;
+}
+
+uint64_t session_audit_disk_missing(const char *dir, const struct run_config *run, const struct global_config *g) {
+	const uint64_t all = session_audit_disk_bytes(run, g);
+	uint64_t there = 0;
+	if (run_config_keeps_contributions(run))
+		there += kept_contributions_there(dir, (uint32_t)run->audit_window + 1);
+	if (run_config_is_audited(run))
+		there += kept_sums_there(dir, (uint32_t)run->audit_window + 1);
+	if (run_config_is_repeated(run))
+		there += kept_states_there(dir, session_repeat_rounds(run));
+	return there < all ? all - there : 0;
+}
+
 /* Returns the most that the state takes with `keep` snapshots: one more while it is written or
- * fetched, the log from the oldest on, this worker's own state and its successor, what it gives
+ * fetched, the log from the oldest on, this worker's own state and its successor, what is kept for
  * auditors, and at the end the weights. */
 static uint64_t state_bytes(const struct run_config *run, const struct global_config *g, int64_t keep) {
 	enum { REPLICA_VECTORS = 3 }; /* theta and both moments */
@@ -19,30 +54,30 @@ static uint64_t state_bytes(const struct run_config *run, const struct global_co
 		longest = log > longest ? log : longest;
 	}
 	const uint64_t entries = (uint64_t)(keep + 1) * (uint64_t)run->snapshot_every;
-	const uint64_t given = run_config_keeps_contributions(run)
-							   ? (uint64_t)(run->audit_window + 1) * global_max_sent_bytes(g) +
-									 (uint64_t)g->chunks.n_chunks * sizeof(struct rv_hash)
-							   : 0;
 	const uint64_t means = run->mean_feedback > 0 ? 2 * vector / (uint64_t)run->min_workers : 0;
-	return (uint64_t)(keep + 1) * snapshot + entries * longest + 2 * REPLICA_VECTORS * vector + means + given + vector;
+	return (uint64_t)(keep + 1) * snapshot + entries * longest + 2 * REPLICA_VECTORS * vector + means +
+		   session_audit_disk_bytes(run, g) + vector;
 }
 
-/* Returns the least of the text that a worker can read from: two shards (--data-cache). */
+/* Returns the least of the text that a worker can read from without fetching it again and again:
+ * all of a text that is read from everywhere in it. Two shards of a longer one take less. */
 static uint64_t least_text(const struct session *s, const struct run_config *run) {
-	enum { SHARDS = 2, SHARD_BYTES = 4 << 20 };
-	return run->data_hash[0] && !s->member.data[0] ? SHARDS * (uint64_t)SHARD_BYTES : 0;
+	enum { TOKEN_BYTES = 2 };
+	return run->data_hash[0] && !s->member.data[0] ? (uint64_t)ORDER_LEAST_BLOCKS * DATA_BLOCK * TOKEN_BYTES : 0;
 }
 
 enum rv_err session_plan_disk(const struct session *s, const struct run_config *run, const struct global_config *g,
 							  struct session_disk_plan *out, struct rv_errtext *et) {
 	enum { KEPT_WITH_A_CAP = 2 }; /* of `all` */
 	const uint64_t cap = (uint64_t)s->opt->max_disk, text = least_text(s, run);
-	*out = (struct session_disk_plan){.keep_snapshots = (uint64_t)s->opt->keep_snapshots,
+	const int64_t least = run_audits_least_snapshots(run), asked = s->opt->keep_snapshots;
+	*out = (struct session_disk_plan){.keep_snapshots = (uint64_t)(asked > 0 && asked < least ? least : asked),
 									  .text_bytes = (uint64_t)s->opt->data_cache};
 	if (cap == 0)
 		return RV_OK;
-	int64_t keep = s->opt->keep_snapshots > 0 ? s->opt->keep_snapshots : KEPT_WITH_A_CAP;
-	while (keep > 1 && state_bytes(run, g, keep) + text > cap)
+	int64_t keep = asked > 0 ? asked : KEPT_WITH_A_CAP;
+	keep = keep < least ? least : keep;
+	while (keep > least && state_bytes(run, g, keep) + text > cap)
 		keep--;
 	const uint64_t state = state_bytes(run, g, keep);
 	if (state + text > cap)

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVERY_US = 2000000 };
+enum { EVERY_US = 2000000, SUMS_EVERY_US = 250000 /* four a second are taken */ };
 
-static bool show(struct session *s, const struct evidence *e) {
-	const size_t cap = evidence_max_bytes(e->n_means);
+static bool post(struct session *s, const struct evidence *e) {
+	const size_t cap = evidence_max_bytes(e->n_means) + SHOWN_SUMS_MAX_BYTES;
 	uint8_t *body = malloc(cap);
 	if (!body)
 		return false; /* again soon */
@@ -19,17 +19,44 @@ static bool show(struct session *s, const struct evidence *e) {
 	evidence_encode(e, CONTROL_VERSION, &w);
 	RV_ASSERT(!w.failed);
 	const bool shown = control_client_show(s->control, body, rv_writer_len(&w));
+	free(body);
+	return shown;
+}
+
+static bool show(struct session *s, const struct evidence *e) {
+	const bool shown = post(s, e);
 	if (shown)
 		rv_event(s->events, RV_WARN, "evidence", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
 				 "round %" PRIu64 ": votes differ, or are few: this worker shows what it got (%u hashes)", e->round,
 				 e->n_means);
-	free(body);
 	return shown;
+}
+
+/* Shows the sums of a committed round that the document asks for, one chunk at a time, in turn: an
+ * order that was carried out is not in the next document. */
+static void show_sums(struct session *s, int64_t now_us, const struct document *d) {
+	struct evidence *e = d->n_audits > 0 && s->audit.sums && now_us >= s->audit.sums_us ? calloc(1, sizeof *e) : NULL;
+	bool wait = true;
+	for (int i = 0; e && i < d->n_audits && !e->has_sums; i++) {
+		const struct audit_order *o = &d->audits[(s->audit.turn + i) % d->n_audits];
+		if (o->kind != AUDIT_SHOW || !kept_sums_shown(s->audit.sums, o->round, o->attempt, o->chunk, &e->sums))
+			continue;
+		e->term = d->term;
+		e->round = d->round;
+		e->has_sums = true;
+		wait = post(s, e); /* else its client is busy: soon again */
+		s->audit.turn = (s->audit.turn + i + wait) % NET_MAX_AUDITS;
+	}
+	if (e && wait)
+		s->audit.sums_us = now_us + SUMS_EVERY_US;
+	free(e);
 }
 
 void session_turn_evidence(struct session *s, int64_t now_us) {
 	const struct document *d = round_document(session_round(s));
 	struct evidence e;
+	if (d)
+		show_sums(s, now_us, d);
 	if (!d || now_us < s->evidence_us || !allreduce_running(s->reduce) || allreduce_round(s->reduce) != d->round)
 		return;
 	const bool asked = document_asks(d, s->member.member) && allreduce_attempt(s->reduce) == d->attempt;

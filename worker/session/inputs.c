@@ -51,10 +51,9 @@ static enum rv_err check_text(struct session *s, struct rv_errtext *et) {
 	return input_check_data(s->data_path, et);
 }
 
-/* Returns true if this computer has no NVIDIA GPU, as far as its driver says: nothing is amiss. */
+/* Returns true if this computer has no GPU, as far as missing drivers say: nothing is amiss. */
 static bool has_none(const char *why_not_gpu) {
-	static const char no_driver[] = "no NVIDIA driver is installed";
-	return strncmp(why_not_gpu, no_driver, sizeof no_driver - 1) == 0;
+	return strncmp(why_not_gpu, "no ", 3) == 0 && strstr(why_not_gpu, " driver is installed") != NULL;
 }
 
 /* The first words of a start. */
@@ -67,10 +66,10 @@ static void log_device(struct session *s, const struct device_choice *device) {
 				 computes);
 	else if (has_none(why))
 		rv_event(s->events, RV_INFO, "device", RV_FIELDS(rv_field_str("device", device->backend)),
-				 "Training on %s. No NVIDIA GPU found.", computes);
+				 "Training on %s. No GPU found.", computes);
 	else
 		rv_event(s->events, RV_INFO, "device", RV_FIELDS(rv_field_str("device", device->backend)),
-				 "Training on %s. No GPU is used: %s.", computes, why);
+				 "Training on %s instead of a GPU: %s.", computes, why);
 	if (why[0])
 		rv_event(s->events, RV_DEBUG, "no_gpu", RV_FIELDS(rv_field_str("why", why)), "on the CPU: %s", why);
 }

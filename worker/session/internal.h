@@ -10,7 +10,8 @@
  * candidates.c      addresses in reports; network.c: changes of the network
  * reach.c           stations at relays; own_relay.c: the relay that it runs for others
  * text.c            the run's text; own_text.c: one that a person brings; text_donor.c: for others
- * audit.c, score.c  audits of others; evidence.c: what it got, where votes differ
+ * audit.c, score.c, repeat.c  audits of others; evidence.c: what it got, where votes differ
+ * weigh.c           what one member's contributions did; weigh_job.c, weigh_results.c
  * allowed.c         what its person allows now; limits.c, traffic.c: processors, GPU, line
  * rest.c            a pause that lasts; adjust.c: settings that change
  * serving_key.c     another key serves the run
@@ -32,7 +33,7 @@
 #include "train/text/sequence_order.h"
 #include "worker/allow/allow.h"
 #include "worker/audit/auditor.h"
-#include "worker/audit/kept_contributions.h"
+#include "worker/audit/kept_source.h"
 #include "worker/join/control_http.h"
 #include "worker/join/membership.h"
 #include "worker/join/reach_check.h"
@@ -41,6 +42,7 @@
 #include "worker/local/local_server.h"
 #include "worker/mesh/line_meter.h"
 #include "worker/mesh/meshlink.h"
+#include "worker/mesh/receipts.h"
 #include "worker/reach/reach.h"
 #include "worker/sensors/sensors.h"
 #include "worker/session/core.h"
@@ -114,6 +116,7 @@ struct session_local {
 	struct session_allowed allowed;
 	int64_t paused_us; /* since when it is paused; 0: it is not, or keeps its memory */
 	bool rests;        /* no session of a member begins before the pause is over */
+	bool on_gpu;       /* the last session trained on one */
 };
 
 /* The part of the trace that describes the work under way. */
@@ -155,22 +158,29 @@ struct session_reachability {
 	struct prober *prober;          /* probes for the coordinator; NULL: not a member yet */
 };
 
-/* Audits (audit.c, score.c); NULL: the run has none. */
+/* Audits (audit.c, score.c, repeat.c); NULL: the run has none. */
 struct session_audit {
 	struct auditor *auditor;
 	struct donor *donor; /* gives what is kept */
+	struct kept_source source;
 	struct kept_contributions *kept;
+	struct kept_sums *sums;        /* NULL: the run's averages are not audited */
+	struct kept_states *states;    /* NULL: the run's audits repeat nothing */
+	struct session_repeat *repeat; /* what is repeated now; NULL: nothing */
 	/* Text that this worker's own contributions have read, by round mod AUDITOR_ROUNDS. */
 	struct {
 		uint64_t round;
 		bool any;
 		struct reading text;
 	} read[AUDITOR_ROUNDS];
-	struct score_order order; /* that is scored now */
+	bool dropped;             /* nobody wants what is scored, or repeated, now */
+	struct score_order order; /* that is scored, or repeated, now */
 	struct score_job *job;    /* NULL: none is */
 	bool asked;               /* the trainer has it */
 	int64_t again_us, until_us;
 	struct reading trains; /* what the trainer reads: it is fetched before what is scored */
+	int turn;              /* the order in a document with which showing sums begins, */
+	int64_t sums_us;       /* and not before when */
 	bool appeals;          /* it is struck, and two others may think better */
 };
 
@@ -230,6 +240,7 @@ struct session {
 	struct text_donor *text_donor;             /* NULL: the run has no text of its own */
 	struct text_donor_store *text_donor_store; /* what it gives of; NULL: this worker holds none of it */
 	struct session_audit audit;
+	struct session_weigh *weigh; /* weigh.h; NULL: the run has no audits */
 	struct fetcher *fetcher;
 	struct meshlink *mesh;
 	struct reach *reach;
@@ -239,6 +250,7 @@ struct session {
 	struct session_core *core; /* NULL: not a member yet, or under construction */
 
 	struct line_meter line;
+	struct receipts receipts;
 	uint32_t done_attempt; /* of the all-reduce under way: the latest that was seen done */
 	struct session_trace trace;
 	struct session_sums sums;
@@ -290,6 +302,28 @@ void session_take_ticket(struct session *s);
 /* Starts a member: data, recovery, mesh, session core. */
 enum rv_err session_bring_up(struct session *s, struct rv_errtext *et);
 void session_release(struct session *s);
+
+/* ---- repeat.c ---- */
+
+/* Returns for how many rounds an inner state is kept: those that are audited, and one
+ * before. */
+uint32_t session_repeat_rounds(const struct run_config *run);
+/* Returns the request with what keeps the inner state, in a run whose audits repeat. */
+struct trainer_request session_kept_encode(const struct session *s, const struct trainer_request *rq);
+/* Takes the end of such an encoding: says if the state could not be kept. */
+void session_on_kept(struct session *s, const struct trainer_answer *a);
+/* Operations of auditor_ops. */
+size_t session_inner_bytes(void *session, const struct score_order *o);
+uint32_t session_draw(void *session, uint32_t below);
+void session_repeat(void *session, const struct score_order *o, const struct auditor_repeat *what);
+void session_on_repeated(struct session *s, const struct trainer_answer *a);
+/* Makes no further step of the one under way, which nobody wants. */
+void session_drop_repeat(struct session *s);
+void session_turn_repeat(struct session *s, int64_t now_us);
+int64_t session_repeat_deadline_us(const struct session *s);
+/* Returns what the trainer reads for it, borrowed; NULL: nothing is repeated. */
+const struct reading *session_repeat_text(const struct session *s);
+void session_close_repeat(struct session *s);
 
 /* ---- network.c ---- */
 void session_watch_addresses(struct session *s);
@@ -382,6 +416,10 @@ void session_check_proofs(struct session *s, const struct document *d);
 
 /* Opens what the run's audits need; nothing, if it has none. RV_E_NOMEM. */
 enum rv_err session_open_audit(struct session *s, uint64_t run_tag, struct rv_errtext *et);
+/* Operations of auditor_ops and gather_ops; `session` is the session. */
+size_t session_chunk_bytes(void *session, uint64_t round, uint8_t codec, uint32_t chunk);
+bool session_own_piece(void *session, uint64_t round, uint32_t chunk, uint8_t *out, size_t bytes);
+bool session_is_linked(void *session, uint32_t member);
 void session_close_audit(struct session *s);
 void session_audit_roster(struct session *s, const struct document *d); /* an attempt begins */
 void session_audit_follow(struct session *s, int64_t now_us, const struct document *d);
@@ -390,6 +428,31 @@ void session_turn_audit(struct session *s, int64_t now_us);
 int64_t session_audit_deadline_us(struct session *s, int64_t now_us);
 /* Stores what was sent to a round, on the storage thread; NULL: nothing is kept. Logs a fault. */
 void session_keep_contribution(struct session *s, const struct state_log_info *log, const struct blob *sent);
+/* The same of the sums of which this worker was the final owner. */
+void session_keep_sums(struct session *s, const struct state_log_info *log, const struct blob *image);
+
+/* ---- weigh.c ---- */
+
+/* Returns for how many rounds an hour a member is given all contributions, to weigh another. */
+int64_t session_weigh_rounds(const struct run_config *run);
+/* Opens it where contributions are kept. patience_us: of the auditor. RV_E_NOMEM. */
+enum rv_err session_open_weigh(struct session *s, uint64_t run_tag, int64_t patience_us, struct rv_errtext *et);
+struct gather *session_gather(const struct session *s); /* NULL: it was not opened */
+/* Begins to weigh a member, by the last `rounds` (0: all that members keep). RV_E_UNSUPPORTED,
+ * RV_E_NOTFOUND, RV_E_RANGE, RV_E_NOMEM; RV_E_BUSY: later. */
+enum rv_err session_weigh_member(struct session *s, uint32_t member, uint64_t rounds, uint64_t ticket,
+								 struct rv_errtext *et);
+/* Ends the weighing of that ticket (0: whichever is under way). RV_E_NOTFOUND: there is none. */
+enum rv_err session_weigh_stop(struct session *s, uint64_t ticket, struct rv_errtext *et);
+bool session_weighs(const struct session *s); /* a weighing is under way */
+void session_weigh_roster(struct session *s, const struct document *d);
+void session_on_slice(void *session, const struct trainer_slice *slice); /* trainer_owner's */
+void session_turn_weigh(struct session *s, int64_t now_us);
+int64_t session_weigh_deadline_us(const struct session *s);
+/* Returns the latest weighing, for the status; NULL: there was none, or no memory. */
+struct json_t *session_weigh_json(const struct session *s);
+void session_stop_weigh(struct session *s);  /* its thread: before the trainer's end */
+void session_close_weigh(struct session *s); /* after it */
 
 /* ---- preflight.c ---- */
 
@@ -410,11 +473,21 @@ enum rv_err session_check_caps(const struct session *s, const struct run_config 
  * input_check_run_data. */
 enum rv_err session_preflight(struct session *s, const struct run_config *run, struct rv_errtext *et);
 
+/* ---- settings_check.c ---- */
+/* Checks, of a member, that the run can live with its settings, whatever is free now. The faults of
+ * session_check_kept (session.h). */
+enum rv_err session_check_settings(const struct session *s, struct rv_errtext *et);
+
 /* ---- disk_plan.c ---- */
 struct session_disk_plan {
 	uint64_t keep_snapshots; /* 0: all */
 	uint64_t text_bytes;     /* of the run's text that are kept */
 };
+/* Returns what is kept for auditors: contributions, inner states, and one more of each while it is
+ * written. */
+uint64_t session_audit_disk_bytes(const struct run_config *run, const struct global_config *g);
+/* Returns how much of that is not in the directory yet. */
+uint64_t session_audit_disk_missing(const char *dir, const struct run_config *run, const struct global_config *g);
 /* Divides what --max-disk allows. RV_E_FULL: it is too little for the run. */
 enum rv_err session_plan_disk(const struct session *s, const struct run_config *run, const struct global_config *g,
 							  struct session_disk_plan *out, struct rv_errtext *et);

@@ -179,7 +179,7 @@ static void log_kept(struct session *s) {
 /* Checks a member's inputs; a mistake does not cost its place. */
 static enum rv_err check_member(struct session *s, struct rv_errtext *et) {
 	RV_TRY(membership_store(s->opt->dir, &s->member, et));
-	RV_TRY(session_check_shard(s, &s->member.config, et));
+	RV_TRY(session_check_settings(s, et));
 	return settings_store(s->opt, et);
 }
 

@@ -16,6 +16,7 @@ static void allow(void *ctx, const struct document *d) {
 	session_count_roster(s, d);
 	session_check_proofs(s, d);
 	session_audit_follow(s, rv_clock_monotonic_us(), d);
+	session_weigh_roster(s, d);
 }
 
 static void pause_links(void *ctx, bool paused) {
@@ -83,6 +84,8 @@ static void end_reduce(void *ctx) {
 	count_reduce_time(s, now_us);
 	s->sums.exchanged = allreduce_info(s->reduce);
 	s->sums.attempts = allreduce_attempt(s->reduce);
+	struct reduce_receipt receipts[NET_MAX_ROW];
+	receipts_note(&s->receipts, receipts, allreduce_receipts(s->reduce, receipts));
 	line_meter_end(&s->line, now_us, line_counts_of(s));
 	allreduce_stop(s->reduce);
 }

@@ -57,10 +57,34 @@ static enum rv_err take_set(void *ctx, const json_t *request, char text[LOCAL_TE
 	return session_set_options(ctx, json_object_get(request, "options"), text, LOCAL_TEXT_BYTES, et);
 }
 
+static enum rv_err take_weigh(void *ctx, const json_t *request, char text[LOCAL_TEXT_BYTES], struct rv_errtext *et) {
+	const json_t *member = json_object_get(request, "member"), *rounds = json_object_get(request, "rounds");
+	const json_int_t m = json_is_integer(member) ? json_integer_value(member) : -1;
+	const json_int_t ticket = json_integer_value(json_object_get(request, "ticket")), n = json_integer_value(rounds);
+	if (m < 0 || m >= NET_NO_MEMBER)
+		return rv_fail(et, RV_E_INVALID, "weigh: \"member\" must be the number of one");
+	if ((rounds && !json_is_integer(rounds)) || n < 0 || ticket < 0)
+		return rv_fail(et, RV_E_INVALID, "weigh: \"rounds\" and \"ticket\" must be whole numbers from 0 on");
+	RV_TRY(session_weigh_member(ctx, (uint32_t)m, (uint64_t)n, (uint64_t)ticket, et));
+	(void)snprintf(text, LOCAL_TEXT_BYTES, "Weighing member %u beside training; the status has the results.",
+				   (unsigned)m);
+	return RV_OK;
+}
+
+static enum rv_err take_weigh_stop(void *ctx, const json_t *request, char text[LOCAL_TEXT_BYTES],
+								   struct rv_errtext *et) {
+	const json_int_t ticket = json_integer_value(json_object_get(request, "ticket"));
+	if (ticket < 0)
+		return rv_fail(et, RV_E_INVALID, "weigh-stop: \"ticket\" must be a whole number from 0 on");
+	RV_TRY(session_weigh_stop(ctx, (uint64_t)ticket, et));
+	(void)snprintf(text, LOCAL_TEXT_BYTES, "It weighs no longer; what it has measured stays in the status.");
+	return RV_OK;
+}
+
 /* ended by name == NULL */
 static const struct local_command commands[] = {
-	{"pause", take_pause}, {"resume", take_resume}, {"finish", take_finish},
-	{"leave", take_leave}, {"set", take_set},       {.name = NULL},
+	{"pause", take_pause}, {"resume", take_resume}, {"finish", take_finish},         {"leave", take_leave},
+	{"set", take_set},     {"weigh", take_weigh},   {"weigh-stop", take_weigh_stop}, {.name = NULL},
 };
 
 /* Tells where the page is: on a terminal the address with the token, in a log without, since others

@@ -30,6 +30,7 @@ static struct memory_room room_of(const struct session *s, const struct device_c
 /* Returns what the options fix: 0 is auto, and the values are one more than the enums'. */
 static struct savings_wish wish_of(const struct worker_options *o) {
 	return (struct savings_wish){.micro_batch = (int)o->micro_batch,
+								 .logits_rows = (int)o->logits,
 								 .recompute = o->recompute - 1,
 								 .moments = o->moments - 1,
 								 .offload = o->offload - 1,
@@ -53,7 +54,7 @@ void session_choose_savings(const struct session *s, struct trainer_config *c) {
 }
 
 static bool is_stream_alone(const struct savings *s) {
-	return s->stream && !s->offload && s->micro_batch == 0 && s->recompute == RECOMPUTE_NONE &&
+	return s->stream && !s->offload && s->micro_batch == 0 && s->logits_rows == 0 && s->recompute == RECOMPUTE_NONE &&
 		   s->moments == MOMENTS_FP32 && s->zero == ZERO_MOMENTS;
 }
 
@@ -64,6 +65,7 @@ static void log_savings(const struct session *s, const struct trainer_config *c,
 	struct savings chosen = c->savings;
 	char text[SAVINGS_TEXT_BYTES];
 	chosen.micro_batch = o->micro_batch ? 0 : chosen.micro_batch;
+	chosen.logits_rows = o->logits ? 0 : chosen.logits_rows;
 	chosen.recompute = o->recompute ? RECOMPUTE_NONE : chosen.recompute;
 	chosen.moments = o->moments ? MOMENTS_FP32 : chosen.moments;
 	chosen.offload = !o->offload && chosen.offload;

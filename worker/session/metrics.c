@@ -89,7 +89,7 @@ void session_write_run(struct session *s) {
 static void round_event(struct session *s, const struct metrics_round *r) {
 	char chain[2 * RV_HASH_BYTES + 1], what[64], gave[80] = "";
 	if (r->bytes_donated > 0)
-		snprintf(gave, sizeof gave, ", and %.1f MB of state to workers that lacked it",
+		snprintf(gave, sizeof gave, ", and %.1f MB of state and text to workers that lacked it",
 				 (double)r->bytes_donated * 1e-6);
 	rv_hex_encode(r->chain.b, RV_HASH_BYTES, chain);
 	if (isfinite(r->train_loss))

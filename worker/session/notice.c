@@ -13,8 +13,9 @@ static void log_apart(struct session *s, const struct notice *n) {
 		s->events, RV_WARN, "apart",
 		RV_FIELDS(rv_field_int("member", s->member.member), rv_field_str("others", others),
 				  rv_field_bool("left_out", n->left_out), rv_field_int("until_round", (int64_t)n->until_round)),
-		"%s and this worker (member %u) cannot connect to each other, most likely both behind routers: %s. To mend "
-		"it, make this worker reachable: forward TCP port %u of your router to this machine and start with "
+		"%s and this worker (member %u) cannot connect to each other; unless one of them has just ended, most likely "
+		"both are behind routers: %s. To mend it, make this worker reachable: forward TCP port %u of your router to "
+		"this machine and start with "
 		"--listen :%u; if the router forwards another port, add --advertise :PORT",
 		others, s->member.member,
 		n->left_out ? "rounds leave this one out if enough others are ready, and what it trains then is not counted"
@@ -59,8 +60,9 @@ static const char *struck(uint8_t reason) {
 		return "auditors did not reach it, again and again, although it exchanged rounds with them. Does its router or "
 			   "a firewall end connections?";
 	default:
-		return "it reported of another member's average the opposite of what others found. Test this machine's "
-			   "memory and disk";
+		return "it reported of another member's average the opposite of what a majority of its auditors found in the "
+			   "same bytes, so there is no other look. Test this machine's memory and disk; `rivulet replay` by the "
+			   "operator shows who was right";
 	}
 }
 

@@ -76,13 +76,16 @@ static enum rv_err check_disk(const struct session *s, const struct run_config *
 	RV_TRY(session_plan_disk(s, run, &g, &plan, et));
 	if (statvfs(s->opt->dir, &disk) != 0)
 		return rv_fail_errno(et, errno, "%s: statvfs", s->opt->dir);
-	uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize, least = session_least_disk_bytes(&g);
+	const uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize,
+				   audits = session_audit_disk_missing(s->opt->dir, run, &g),
+				   least = session_least_disk_bytes(&g) + audits;
 	if (free_bytes >= least)
 		return RV_OK;
 	return rv_fail(et, RV_E_FULL,
-				   "%s: the state of this run (%zu parameters) takes %" PRIu64 " MB of disk at least, and %" PRIu64
+				   "%s: the state of this run (%zu parameters) takes %" PRIu64 " MB of disk at least (%" PRIu64
+				   " MB of it are kept for auditors), and %" PRIu64
 				   " MB are free: make room, or choose a --dir on another disk",
-				   s->opt->dir, extent.n_params, least / 1000000 + 1, free_bytes / 1000000);
+				   s->opt->dir, extent.n_params, least / 1000000 + 1, audits / 1000000, free_bytes / 1000000);
 }
 
 static enum rv_err check_memory(struct session *s, const struct run_config *run, struct rv_errtext *et) {

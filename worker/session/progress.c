@@ -43,7 +43,7 @@ void session_show_progress(struct session *s, int64_t now_us) {
 		snprintf(loss, sizeof loss, "  loss %.3f", (double)p.loss);
 	char gave[48] = "";
 	if (session_bytes_donated(s) > 0)
-		snprintf(gave, sizeof gave, ", gave %.1f MB of state", (double)session_bytes_donated(s) * 1e-6);
+		snprintf(gave, sizeof gave, ", gave %.1f MB of state and text", (double)session_bytes_donated(s) * 1e-6);
 	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRIu64 "%s%s  sent %.1f MB%s", p.round, rounds, loss,
 			 phase_note(s, &p), (double)session_bytes_sent(s) * 1e-6, gave);
 	const struct document *d = round_document(session_round(s));

@@ -105,6 +105,7 @@ static void ask_trainer(struct session *s) {
 void session_score(void *session, const struct score_order *o, uint8_t *encoded) {
 	struct session *s = session;
 	s->audit.order = *o;
+	s->audit.dropped = false;
 	s->audit.job = job_of(s, o, encoded);
 	if (!s->audit.job) {
 		conclude(s, o, SCORE_UNABLE, 0, 0);
@@ -125,7 +126,8 @@ void session_on_scored(struct session *s, const struct trainer_answer *a) {
 	const struct score_order o = s->audit.order;
 	const int64_t now_us = rv_clock_monotonic_us();
 	const struct score theirs = s->audit.job->theirs_found, own = s->audit.job->own_found;
-	if (a->err == RV_E_CANCELLED && now_us < s->audit.until_us) { /* text is missing, and training goes on */
+	if (a->err == RV_E_CANCELLED && now_us < s->audit.until_us &&
+		!s->audit.dropped) { /* text is missing, and training goes on */
 		s->audit.asked = false;
 		s->audit.again_us = now_us + AGAIN_US;
 		return;
@@ -146,8 +148,15 @@ void session_on_scored(struct session *s, const struct trainer_answer *a) {
 }
 
 void session_turn_score(struct session *s, int64_t now_us) {
-	if (s->audit.job && !s->audit.asked && now_us >= s->audit.again_us)
+	if (!s->audit.job || s->audit.asked)
+		return;
+	if (s->audit.dropped) {
+		const struct score_order o = s->audit.order;
+		end(s);
+		conclude(s, &o, SCORE_UNABLE, 0, 0);
+	} else if (now_us >= s->audit.again_us) {
 		ask_trainer(s);
+	}
 }
 
 int64_t session_score_deadline_us(const struct session *s) {
@@ -156,9 +165,8 @@ int64_t session_score_deadline_us(const struct session *s) {
 
 int session_score_shards(const struct session *s, uint64_t *shards, int n, int most) {
 	uint64_t more[TEXT_FILES_MAX];
-	const int n_more = s->audit.job ? text_reading_shards(&s->audit.job->their_text, &s->order, text_manifest(s->text),
-														  more, TEXT_FILES_MAX)
-									: 0;
+	const struct reading *text = s->audit.job ? &s->audit.job->their_text : session_repeat_text(s);
+	const int n_more = text ? text_reading_shards(text, &s->order, text_manifest(s->text), more, TEXT_FILES_MAX) : 0;
 	for (int i = 0; i < n_more && n < most; i++) {
 		bool known = false;
 		for (int k = 0; k < n; k++)

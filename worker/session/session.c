@@ -129,6 +129,7 @@ static int64_t deadline_us(struct session *s, int64_t now_us) {
 	at = earlier(at, donor_deadline_us(s->donor, now_us));
 	at = earlier(at, session_text_donor_deadline_us(s, now_us));
 	at = earlier(at, session_audit_deadline_us(s, now_us));
+	at = earlier(at, session_weigh_deadline_us(s));
 	return earlier(at, now_us + PROGRESS_US);
 }
 
@@ -169,6 +170,7 @@ static void run_once(struct session *s, int64_t now_us) {
 	session_ask_heldout(s, now_us);
 	session_turn_text_donor(s, now_us);
 	session_turn_audit(s, now_us);
+	session_turn_weigh(s, now_us);
 	session_turn_evidence(s, now_us);
 	session_own_relay_tick(s, now_us);
 	session_charge_caps(s);
@@ -228,6 +230,8 @@ static enum rv_err forget_given_up(struct session *s, uint64_t round, uint64_t t
 		return rv_fail_context(et, e,
 							   "the run was rolled back; remove what is in the way, and start this worker again");
 	session_log_given_up(s, &given_up);
+	if (run_config_is_repeated(&s->member.config))
+		RV_TRY(kept_states_drop(&s->store, session_repeat_rounds(&s->member.config), et));
 	RV_FAILPOINT("rollback.rewound");
 	s->member.term = term;
 	RV_TRY(membership_store(s->opt->dir, &s->member, et));

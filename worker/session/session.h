@@ -10,4 +10,8 @@
  * directory has it. `signals_fd`: base/signals.h. */
 enum rv_err session_run(const struct worker_options *o, const char *link, int signals_fd, struct rv_errtext *et);
 
+/* Checks that the run of which `o->dir` is a member, if it is one, can live with the settings.
+ * RV_E_RANGE, RV_E_FULL, RV_E_NOMEM: it cannot; the faults of device_choose. */
+enum rv_err session_check_kept(const struct worker_options *o, struct rv_errtext *et);
+
 #endif

@@ -301,6 +301,7 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 		.text = s->text ? text_members_of(s->text) : NULL,
 		.text_donor = s->text_donor,
 		.auditor = s->audit.auditor,
+		.gather = session_gather(s),
 		.contributions = s->audit.donor,
 		.events = s->events,
 		.on_unreached = session_on_unreached,
@@ -384,6 +385,7 @@ void session_release(struct session *s) {
 	session_close_allowed(s);
 	/* Threads first: they use what the rest owns. */
 	jobs_free(s->storage);
+	session_stop_weigh(s);
 	trainer_free(s->trainer);
 	session_release_reach(s);
 	session_close_own_relay(s);
@@ -394,6 +396,7 @@ void session_release(struct session *s) {
 	fetcher_free(s->fetcher);
 	donor_free(s->donor);
 	session_close_text_donor(s);
+	session_close_weigh(s);
 	session_close_audit(s);
 	allreduce_free(s->reduce);
 	mean_residual_release(&s->mean_residual);

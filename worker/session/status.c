@@ -157,5 +157,8 @@ json_t *session_status(struct session *s, int64_t now_us) {
 		return o;
 	put(o, "progress", progress(s));
 	put(o, "line", line(s));
+	json_t *weighing = session_weigh_json(s);
+	if (weighing)
+		put(o, "weighing", weighing);
 	return o;
 }

@@ -49,7 +49,11 @@ enum rv_err session_open_text(struct session *s, struct rv_errtext *et) {
 	struct http_client_config coordinator = {
 		.server = s->member.invite.coordinator, .trust = s->member.trust, .identity = &s->member.identity};
 	char dir[SESSION_PATH_BYTES];
+	struct run_about agreed;
+	struct rv_hash accepted;
+	(void)terms_read(s->opt->dir, &agreed, &accepted);
 	struct text_config cfg = {.dir = dir,
+							  .hosts = agreed.text_hosts,
 							  .coordinator = &coordinator,
 							  .met = reach_of_coordinator(s),
 							  .most_per_s = session_text_most(s->opt),
@@ -79,7 +83,8 @@ enum rv_err session_open_text(struct session *s, struct rv_errtext *et) {
 void session_want_heldout(struct session *s) {
 	if (!s->text)
 		return;
-	const bool evaluates = s->core && session_core_is_first(s->core) && s->opt->eval_every != 0;
+	const bool evaluates =
+		s->core && ((session_core_is_first(s->core) && s->opt->eval_every != 0) || session_weighs(s));
 	text_want_later(s->text, s->heldout, evaluates ? s->n_heldout : 0);
 }
 

@@ -63,13 +63,14 @@ static json_t *whole(uint64_t v) {
 
 json_t *trace_start(const struct trace_started *s) {
 	return json_pack(
-		"{ss si so so so sb sb so so si si ss ss sb si ss so so so}", "event", "start", "version", TRACE_VERSION,
+		"{ss si so so so sb sb so so si si si ss ss sb si ss so so so}", "event", "start", "version", TRACE_VERSION,
 		"member", whole(s->member), "boot", whole(s->boot), "round", whole(s->round), "saved", (int)s->saved, "exact",
 		(int)s->exact, "saved_round", whole(s->saved_round), "saved_steps", whole(s->saved_steps), "threads",
-		s->threads, "micro_batch", s->savings.micro_batch, "recompute", recompute_name(s->savings.recompute), "moments",
-		moments_name(s->savings.moments), "offload", (int)s->savings.offload, "zero", 1 + (int)s->savings.zero, "dtype",
-		s->dtype, "device", s->device ? json_string(s->device) : json_null(), "program",
-		json_sprintf("rivulet %s", rv_version()), "data", s->data && s->data[0] ? json_string(s->data) : json_null());
+		s->threads, "micro_batch", s->savings.micro_batch, "logits_rows", s->savings.logits_rows, "recompute",
+		recompute_name(s->savings.recompute), "moments", moments_name(s->savings.moments), "offload",
+		(int)s->savings.offload, "zero", 1 + (int)s->savings.zero, "dtype", s->dtype, "device",
+		s->device ? json_string(s->device) : json_null(), "program", json_sprintf("rivulet %s", rv_version()), "data",
+		s->data && s->data[0] ? json_string(s->data) : json_null());
 }
 
 static json_t *reads_json(const struct reading *reads) {

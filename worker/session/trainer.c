@@ -11,7 +11,8 @@ static void request(void *ctx, const struct trainer_request *rq) {
 	if (rq->work == TRAINER_APPLY)
 		RV_FAILPOINT("commit.seen");
 	session_want_text(ctx, rq);
-	trainer_request(((struct session *)ctx)->trainer, rq);
+	const struct trainer_request kept = rq->work == TRAINER_ENCODE ? session_kept_encode(ctx, rq) : *rq;
+	trainer_request(((struct session *)ctx)->trainer, &kept);
 }
 
 static bool idle(void *ctx) {
@@ -41,6 +42,7 @@ static void on_trained(struct session *s, const struct trainer_answer *a) {
 
 static void on_encoded(struct session *s, const struct trainer_answer *a) {
 	s->sums.own_tokens = a->progress.tokens;
+	session_on_kept(s, a);
 	session_trace(s, trace_encode(a->round, round_boot(session_round(s)), a->err == RV_OK, a->copy.has_replica));
 }
 
@@ -60,6 +62,10 @@ static void on_installed(struct session *s, const struct trainer_answer *a) {
 				 a->text.text);
 		return;
 	}
+	if (a->reads_again > 0)
+		rv_event(s->events, RV_WARN, "install_read_again",
+				 RV_FIELDS(rv_field_int("round", (int64_t)a->round), rv_field_int("times", a->reads_again)),
+				 "the disk works again: the fetched state is here (tries: %d)", a->reads_again + 1);
 	rv_event(s->events, RV_DEBUG, "installed", RV_FIELDS(rv_field_int("round", (int64_t)a->round)),
 			 "holds the state of round %" PRIu64 ", verified", a->round);
 	session_trace(s, trace_install(a->round));
@@ -91,6 +97,10 @@ static void answered(void *ctx, const struct trainer_answer *a) {
 		session_on_scored(s, a); /* no work of the core */
 		return;
 	}
+	if (a->work == TRAINER_REPEAT) {
+		session_on_repeated(s, a);
+		return;
+	}
 	if (notes[a->work])
 		notes[a->work](s, a);
 	if (copy) { /* the sums that go into the replica's file */
@@ -101,4 +111,13 @@ static void answered(void *ctx, const struct trainer_answer *a) {
 	session_core_on_answer(s->core, rv_clock_monotonic_us(), a);
 }
 
-const struct trainer_owner session_trainer_owner = {.answered = answered};
+static void reads_again(void *ctx, uint64_t round, const char *why) {
+	struct session *s = ctx;
+	rv_event(s->events, RV_WARN, "install_disk_failed", RV_FIELDS(rv_field_int("round", (int64_t)round)),
+			 "the disk failed while a fetched state was read; nothing goes on until it works again. It is tried again "
+			 "each second, for about two minutes: %s",
+			 why);
+}
+
+const struct trainer_owner session_trainer_owner = {
+	.answered = answered, .sliced = session_on_slice, .reads_again = reads_again};

@@ -10,7 +10,7 @@ enum { MAGIC_BYTES = 8 };
 
 static const char snapshot_magic[MAGIC_BYTES] = "RVSNAP", log_magic[MAGIC_BYTES] = "RVLOG",
 				  replica_magic[MAGIC_BYTES] = "RVREPL", means_magic[MAGIC_BYTES] = "RVMEANS",
-				  contribution_magic[MAGIC_BYTES] = "RVGIVEN";
+				  contribution_magic[MAGIC_BYTES] = "RVGIVEN", inner_magic[MAGIC_BYTES] = "RVINNER";
 
 /* ---- what all headers have in common ---- */
 
@@ -258,4 +258,26 @@ enum rv_err state_contribution_header_load(const struct global_config *c, const 
 	if (n != global_round_chunks(c, *round).n_chunks || sent_as > UINT8_MAX || !global_sent_as(c, *codec))
 		return rv_fail(et, RV_E_CORRUPT, "of another codec, chunk size or fragment than the run's");
 	return RV_OK;
+}
+
+/* ---- inner state ---- */
+
+void state_inner_header(const struct global_config *c, uint64_t round, const struct rv_hash *leaves, uint32_t n,
+						uint8_t out[STATE_HEADER_BYTES]) {
+	const struct rv_hash hash = rv_hash_of(leaves, n * sizeof leaves[0]);
+	struct rv_writer w = begin(out, inner_magic, STATE_VERSION, c);
+	rv_write_u64(&w, round);
+	rv_write_u32(&w, n);
+	rv_write_bytes(&w, hash.b, RV_HASH_BYTES);
+	end_checked(&w);
+}
+
+enum rv_err state_inner_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES], uint32_t n,
+									uint64_t *round, struct rv_hash *leaves_hash, struct rv_errtext *et) {
+	struct rv_reader r = rv_reader_of(header, STATE_HEADER_BYTES);
+	RV_TRY(read_begin(&r, inner_magic, STATE_VERSION, c, et));
+	*round = rv_read_u64(&r);
+	const uint32_t found = rv_read_u32(&r);
+	rv_read_copy(&r, leaves_hash->b, RV_HASH_BYTES);
+	return found == n ? RV_OK : rv_fail(et, RV_E_CORRUPT, "of %u pieces, must be of %u", found, n);
 }

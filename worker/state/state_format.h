@@ -1,5 +1,5 @@
-/* state_format.h: the bytes of the files snapshot-R.rvs, log-R.rvl, replica.rvp, means-S.rvm and
- * contribution-S.rvc. No I/O.
+/* state_format.h: the bytes of the files snapshot-R.rvs, log-R.rvl, replica.rvp, means-S.rvm,
+ * contribution-S.rvc and inner-S.rvi. No I/O.
  *
  *     snapshot     header (192) | manifest: a hash per piece | theta (n floats) | outer states (n
  *                  floats each)
@@ -8,6 +8,8 @@
  *     replica  header (192) | replica_save() bytes
  *     means    header (192) | mean_residual_save() bytes
  *     contribution  header (192) | a leaf (base/merkle.h) for each chunk | the encoded contribution
+ *     inner    header (192) | inner state (train/inner_state.h) | theta (n floats) | a leaf for each
+ *              piece of both
  *
  * Little-endian. Pieces and manifests are those of state_pieces.h, stored pieces those of
  * state_packing.h. Every header ends with a hash of itself. The rest is covered too: the snapshot's
@@ -21,7 +23,7 @@
 #include "worker/state/state_packing.h"
 #include "worker/state/state_pieces.h"
 
-enum { STATE_VERSION = 1 /* of all five */, STATE_HEADER_BYTES = 192, STATE_INDEX_ENTRY_BYTES = 4 };
+enum { STATE_VERSION = 1 /* of all six */, STATE_HEADER_BYTES = 192, STATE_INDEX_ENTRY_BYTES = 4 };
 
 struct state_snapshot_info {
 	uint64_t round;
@@ -91,5 +93,13 @@ void state_contribution_header(const struct global_config *c, uint64_t round, ui
 enum rv_err state_contribution_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 										   uint64_t *round, uint8_t *codec, struct rv_hash *leaves_hash,
 										   struct rv_errtext *et);
+
+/* Writes the header of the inner state after the steps of `round`, by its n leaves, which it
+ * hashes. */
+void state_inner_header(const struct global_config *c, uint64_t round, const struct rv_hash *leaves, uint32_t n,
+						uint8_t out[STATE_HEADER_BYTES]);
+/* `n`: leaves that it must have. */
+enum rv_err state_inner_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES], uint32_t n,
+									uint64_t *round, struct rv_hash *leaves_hash, struct rv_errtext *et);
 
 #endif

@@ -215,7 +215,8 @@ static enum rv_err write_replica(const struct statestore *s, const struct state_
 	enum rv_err e = rv_file_writer_write(&w, header, sizeof header, et);
 	for (size_t n = 0; e == RV_OK && (piece = payload->next(payload->ctx, &n)) != NULL; written += n)
 		e = rv_file_writer_write(&w, piece, n, et);
-	RV_ASSERT(e != RV_OK || written == info->payload_bytes);
+	if (e == RV_OK && written != info->payload_bytes)
+		e = rv_fail(et, RV_E_CANCELLED, "the state's memory was given back before all of it was written");
 	return rv_file_writer_end(&w, e, et);
 }
 

@@ -64,7 +64,8 @@ struct state_whole {
 /* Returns bytes in memory as one piece. */
 struct state_pieces_of state_pieces_of_whole(struct state_whole *w);
 /* Writes the replica, info->payload_bytes. If that fails, the old file stays, unless it is of a
- * later round: that one was taken back and would seem to prove later votes. */
+ * later round: that one was taken back and would seem to prove later votes. RV_E_CANCELLED:
+ * `payload` ended early. */
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
 									 const struct state_pieces_of *payload, struct rv_errtext *et);
 

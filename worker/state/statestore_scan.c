@@ -184,6 +184,18 @@ void statestore_set_aside(const struct statestore *s, enum statestore_file kind,
 
 /* ---- leftovers ---- */
 
+/* NAME of what is kept for auditors (worker/audit), by a number. */
+static bool is_kept_file(const char *name) {
+	static const char *const parts[][2] = {{"contribution-", ".rvc"}, {"inner-", ".rvi"}};
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+		const size_t n = strlen(parts[i][0]);
+		const size_t digits = strncmp(name, parts[i][0], n) == 0 ? strspn(name + n, "0123456789") : 0;
+		if (digits > 0 && strcmp(name + n + digits, parts[i][1]) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* NAME of a file that this program writes in the directory. */
 static bool is_our_file(const char *name) {
 	static const char *const others[] = {
@@ -194,7 +206,7 @@ static bool is_our_file(const char *name) {
 	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
 		if (strcmp(name, others[i]) == 0)
 			return true;
-	return statestore_parse_name(name, &kind, &round);
+	return is_kept_file(name) || statestore_parse_name(name, &kind, &round);
 }
 
 /* NAME.tmp-?????? of such a file: what rv_file_writer makes. */

@@ -166,6 +166,8 @@ static void gone(struct text_core *c, struct text_wanted *f, int source) {
 	int64_t *pause = &f->lacks_pause_us[source];
 	*pause = *pause == 0 ? GONE_PAUSE_US : doubled(*pause, 1, GONE_PAUSE_MAX_US);
 	f->lacks_until_us[source] = c->now_us + *pause;
+	if (c->sources[source].kind == TEXT_MIRROR) /* one that lacks all is asked ever less often */
+		pause_source(c, &c->sources[source], doubled(CUT_PAUSE_US, c->sources[source].failures, CUT_PAUSE_MAX_US));
 }
 
 static void fail(struct text_core *c, struct text_ask *a, enum text_failure why, int64_t retry_us) {

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/os_sockets.h"
 #include "net/ca_file.h"
+#include "train/text/published/mirror_hosts.h"
 
 #include <curl/curl.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ struct transfer {
 	int resumes;
 	bool checked;    /* status and lengths of the answer */
 	bool is_private; /* the connection was refused: the address is narrower than allowed */
+	bool is_foreign; /* the same: a redirect to a host that nobody agreed to */
 	bool no_memory, ended;
 	struct rv_errtext wrong; /* what no honest server answers; "": nothing */
 	char curl_text[CURL_ERROR_SIZE];
@@ -46,6 +48,7 @@ struct transfer {
 struct text_http {
 	struct text_http_owner owner;
 	struct text_keys keys;
+	const char *hosts;
 	enum address_reach met;
 	int64_t most_per_s;
 	CURLM *multi;
@@ -65,6 +68,7 @@ enum rv_err text_http_new(const struct text_http_config *cfg, struct text_http *
 	}
 	h->owner = cfg->owner;
 	h->keys = *cfg->keys;
+	h->hosts = cfg->hosts;
 	h->met = cfg->met;
 	h->most_per_s = cfg->most_per_s;
 	h->multi = curl_multi_init();
@@ -220,6 +224,28 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx) {
 
 /* ---- a request ---- */
 
+/* Returns true if the URL is at the mirror's host, or at another one that was agreed to: a mirror
+ * does not make workers connect elsewhere. */
+static bool may_follow(const struct transfer *t, const char *url) {
+	char own[MIRROR_HOST_BYTES], host[MIRROR_HOST_BYTES];
+	return mirror_host(t->mirror.url, own) && mirror_host(url, host) &&
+		   (strcmp(own, host) == 0 || mirror_hosts_have(t->http->hosts, url));
+}
+
+static bool is_foreign_now(struct transfer *t) {
+	const char *url = NULL;
+	curl_easy_getinfo(t->easy, CURLINFO_EFFECTIVE_URL, &url);
+	return url == NULL || !may_follow(t, url);
+}
+
+/* Refuses a host before its name is looked up: a look-up tells its owner who asks. */
+static int begin_lookup(void *resolver, void *reserved, void *ctx) {
+	struct transfer *t = ctx;
+	(void)resolver, (void)reserved;
+	t->is_foreign = is_foreign_now(t);
+	return t->is_foreign;
+}
+
 static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *to) {
 	struct transfer *t = ctx;
 	struct sockaddr_storage sa = {0};
@@ -230,7 +256,8 @@ static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_so
 	memcpy(&sa, &to->addr, to->addrlen);
 	address_of_socket(&sa, &a);
 	t->is_private = !t->mirror.is_own && !address_is_dialable(&a, t->http->met);
-	return t->is_private ? CURL_SOCKET_BAD : os_socket_open(to->family, to->socktype);
+	t->is_foreign = is_foreign_now(t);
+	return t->is_private || t->is_foreign ? CURL_SOCKET_BAD : os_socket_open(to->family, to->socktype);
 }
 
 /* The first option that libcurl refuses stays in *worst: without one of them, a request might go
@@ -283,6 +310,8 @@ static void set_options(struct transfer *t, CURLcode *worst) {
 	SET(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS, worst);
 	SET(c, CURLOPT_LOW_SPEED_LIMIT, (long)LEAST_BYTES_PER_S, worst);
 	SET(c, CURLOPT_LOW_SPEED_TIME, (long)LEAST_S, worst);
+	SET(c, CURLOPT_RESOLVER_START_FUNCTION, begin_lookup, worst);
+	SET(c, CURLOPT_RESOLVER_START_DATA, t, worst);
 	SET(c, CURLOPT_OPENSOCKETFUNCTION, open_socket, worst);
 	SET(c, CURLOPT_OPENSOCKETDATA, t, worst);
 	SET(c, CURLOPT_WRITEFUNCTION, on_body, worst);
@@ -300,7 +329,7 @@ static void set_options(struct transfer *t, CURLcode *worst) {
 
 /* Requests what is missing. */
 static bool begin(struct transfer *t) {
-	t->checked = t->is_private = false;
+	t->checked = t->is_private = t->is_foreign = false;
 	t->skip = 0;
 	t->resumed = t->begin + t->got;
 	t->curl_text[0] = '\0';
@@ -363,6 +392,10 @@ static enum text_failure failure_of(const struct transfer *t, CURLcode rc, struc
 	}
 	if (t->is_private) {
 		(void)rv_fail(et, RV_E_AUTH, "%.300s: at a private address, which a mirror may not have here", t->url);
+		return TEXT_WRONG;
+	}
+	if (t->is_foreign) {
+		(void)rv_fail(et, RV_E_AUTH, "%.300s: leads to a host that nobody here has agreed to", t->url);
 		return TEXT_WRONG;
 	}
 	if (rc == CURLE_TOO_MANY_REDIRECTS || rc == CURLE_UNSUPPORTED_PROTOCOL) {

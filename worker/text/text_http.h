@@ -35,6 +35,7 @@ struct text_http_owner {
 struct text_http_config {
 	struct text_http_owner owner;
 	const struct text_keys *keys; /* copied */
+	const char *hosts;            /* to which redirects are followed, beside the mirror's own (mirror_hosts.h) */
 	enum address_reach met;
 	int64_t most_per_s; /* bytes a second of one request; 0: no limit */
 };

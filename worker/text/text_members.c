@@ -189,8 +189,8 @@ bool text_members_may_request(struct text_members *m, uint32_t member) {
 
 void text_members_question(struct text_members *m, uint32_t member, const uint64_t *files, int n) {
 	lock(m);
-	if (is_current(m, member) && !text_asker_question(&m->asker, member, files, n))
-		RV_ASSERT(!"every source has a place");
+	const bool asked = !is_current(m, member) || text_asker_question(&m->asker, member, files, n);
+	RV_ASSERT(asked); /* every source has a place */
 	unlock(m);
 	m->wake_mesh(m->mesh_ctx);
 }

@@ -115,6 +115,7 @@ static enum rv_err from_mirror(struct first *f, const char *url, struct rv_errte
 												   .on_whole = on_whole,
 												   .on_failed = on_failed},
 										 .keys = &f->t->keys,
+										 .hosts = f->t->hosts,
 										 .met = f->cfg->met};
 	const struct text_http_request rq = {.id = ID, .mirror = &m, .name = f->name, .bytes = f->most};
 	RV_TRY(text_mirror_parse(url, &f->t->keys, &m, et));
@@ -141,6 +142,12 @@ static const char *url_of(const struct text *t, const struct text_config *cfg, i
 	return m && i - cfg->n_mirrors < m->n_mirrors ? m->mirrors[i - cfg->n_mirrors] : NULL;
 }
 
+/* Returns true for mirrors that the worker's owner named, and for those of the manifest at hosts
+ * that were agreed to. */
+static bool may_ask(const struct text *t, const struct text_config *cfg, int64_t i) {
+	return i < cfg->n_mirrors || mirror_hosts_take(t->hosts, text_cache_manifest(t->cache), i - cfg->n_mirrors);
+}
+
 /* Asks one source: -1 is the coordinator. */
 static enum rv_err try_source(struct first *f, int64_t i, struct rv_errtext *et) {
 	const enum rv_err asked = i < 0 ? from_coordinator(f, et) : from_mirror(f, url_of(f->t, f->cfg, i), et);
@@ -163,6 +170,8 @@ static enum rv_err try_all(struct first *f, struct rv_errtext *answer) {
 		e = try_source(f, -1, answer);
 	for (int64_t i = 0; !is_final(e) && url_of(f->t, f->cfg, i); i++) {
 		struct rv_errtext next = {0};
+		if (!may_ask(f->t, f->cfg, i))
+			continue;
 		e = try_source(f, i, &next);
 		*answer = next;
 	}

@@ -279,6 +279,12 @@ static void add_sources(struct text *t, const struct text_config *cfg) {
 	struct rv_errtext et = {0};
 	for (int64_t i = 0; i < cfg->n_mirrors + m->n_mirrors; i++) {
 		const char *url = i < cfg->n_mirrors ? cfg->mirrors[i] : m->mirrors[i - cfg->n_mirrors];
+		if (i >= cfg->n_mirrors && !mirror_hosts_have(t->hosts, url)) {
+			text_say(t, "mirror %.200s is not asked: nobody here has agreed to its host", url);
+			continue;
+		}
+		if (i >= cfg->n_mirrors && !mirror_hosts_take(t->hosts, m, i - cfg->n_mirrors))
+			continue;
 		if (text_mirror_parse(url, &t->keys, &mirror, &et) == RV_OK)
 			(void)text_add_mirror(t, &mirror);
 		else
@@ -300,8 +306,11 @@ static void wake(void *ctx) {
 }
 
 static enum rv_err open_parts(struct text *t, const struct text_config *cfg, struct rv_errtext *et) {
-	const struct text_http_config http = {
-		.owner = text_http_owner(t), .keys = &t->keys, .met = cfg->met, .most_per_s = of_one(cfg->most_per_s)};
+	const struct text_http_config http = {.owner = text_http_owner(t),
+										  .keys = &t->keys,
+										  .hosts = t->hosts,
+										  .met = cfg->met,
+										  .most_per_s = of_one(cfg->most_per_s)};
 	t->members = text_members_new(wake, t);
 	if (!t->members)
 		return rv_fail(et, RV_E_NOMEM, "no memory to fetch text");
@@ -333,6 +342,7 @@ enum rv_err text_open(const struct text_config *cfg, struct text **out, struct r
 	*out = NULL;
 	if (!t)
 		return rv_fail(et, RV_E_NOMEM, "no memory to fetch text");
+	(void)snprintf(t->hosts, sizeof t->hosts, "%s", cfg->hosts ? cfg->hosts : "");
 	t->quota_bytes = cfg->quota_bytes;
 	t->most_per_s = cfg->most_per_s;
 	const enum rv_err e = open_parts(t, cfg, et);

@@ -21,6 +21,7 @@ struct text_config {
 	uint64_t quota_bytes;
 	const char *const *mirrors; /* (n_mirrors) beside those of the manifest */
 	int n_mirrors;
+	const char *hosts; /* of the manifest's mirrors that may be asked (mirror_hosts.h); NULL: none */
 	const struct http_client_config *coordinator; /* NULL: it gives no text */
 	enum address_reach met;                       /* how the coordinator is reached: mirrors may not be narrower */
 	int64_t most_per_s;                           /* bytes a second from mirrors; 0: no limit */

@@ -4,6 +4,8 @@
 #ifndef RV_WORKER_TEXT_TEXT_THREAD_STATE_H
 #define RV_WORKER_TEXT_TEXT_THREAD_STATE_H
 
+#include "base/run_about.h"
+#include "train/text/published/mirror_hosts.h"
 #include "worker/text/text_cache.h"
 #include "worker/text/text_http.h"
 #include "worker/text/text_members.h"
@@ -40,6 +42,7 @@ struct text {
 	struct http_client *client; /* to the coordinator; NULL: none */
 	struct text_members *members;
 	struct text_keys keys;
+	char hosts[sizeof((struct run_about *)0)->text_hosts]; /* as in text_config */
 	uint64_t quota_bytes;
 	void *memory;
 	struct text_core *core;

@@ -2,6 +2,7 @@
  * where memory is short, the state itself, which does not change until it is read. */
 #include "worker/trainer/internal.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 
 #include <stdlib.h>
@@ -56,28 +57,39 @@ static void begin_snapshot(struct trainer *t, struct trainer_copy *s, struct sta
 	copy->snapshot_round = g->round;
 }
 
-/* Returns false if there is no memory for it. */
-static bool take_replica(struct trainer *t, struct trainer_copy *s) {
-	if (t->streams) {
-		hold(t, s, LIVE_REPLICA);
-		replica_stream_begin(t->replica, &s->stream);
-		return true;
-	}
+static enum rv_err stream_replica(struct trainer *t, struct trainer_copy *s) {
+	s->room = malloc(REPLICA_PIECE_BYTES);
+	if (!s->room)
+		return RV_E_NOMEM;
+	hold(t, s, LIVE_REPLICA);
+	replica_stream_begin(t->replica, &s->stream, s->room);
+	return RV_OK;
+}
+
+/* RV_E_NOMEM; RV_E_CANCELLED: the worker rests, and the copy from a device takes too long. */
+static enum rv_err take_replica(struct trainer *t, struct trainer_copy *s) {
+	const int64_t by_us = atomic_load(&t->rests_by_us);
+	if (t->streams)
+		return stream_replica(t, s);
 	s->replica_bytes = copy_buffer(&t->spare_replica, replica_state_bytes(t->replica));
 	if (!s->replica_bytes)
-		return false;
+		return RV_E_NOMEM;
 	replica_copy_head(t->replica, s->replica_bytes->data);
-	if (replica_is_on_device(t->replica))
-		replica_copy_vectors(t->replica, s->replica_bytes->data);
-	return true;
+	if (!replica_is_on_device(t->replica) ||
+		replica_copy_vectors(t->replica, s->replica_bytes->data, by_us > 0 ? by_us : INT64_MAX))
+		return RV_OK;
+	blob_unref(s->replica_bytes);
+	s->replica_bytes = NULL;
+	return RV_E_CANCELLED;
 }
 
 static void begin_replica(struct trainer *t, struct trainer_copy *s, struct state_copy *copy) {
 	const struct participant *p = &t->participant;
-	if (!take_replica(t, s)) {
+	const enum rv_err e = take_replica(t, s);
+	if (e == RV_E_NOMEM)
 		no_memory(copy, t->global.round, replica_state_bytes(t->replica));
+	if (e != RV_OK)
 		return;
-	}
 	s->replica = (struct state_replica_info){.round = t->global.round,
 											 .chain = t->global.chain,
 											 .steps_done = p->steps_done,
@@ -158,6 +170,34 @@ void trainer_settle_shared(struct trainer *t) {
 	trainer_count_time(t, &t->progress.copy_us, started_us);
 }
 
+/* ---- giving memory back ---- */
+
+bool trainer_may_save_at_rest(const struct trainer *t) {
+	const bool has_room = !t->spare_replica || !blob_is_shared(t->spare_replica);
+	return has_room && !t->streams;
+}
+
+/* Closes the devices, and keeps what is known of them. */
+static void close_devices(struct trainer *t) {
+	struct device_set open = t->devices;
+	device_set_close(&open);
+	memset(t->devices.be, 0, sizeof t->devices.be);
+}
+
+void trainer_give_back(struct trainer *t) {
+	RV_ASSERT(atomic_load(&t->ending) && trainer_idle(t));
+	if (t->gave_back || !live_is_free(&t->live))
+		return;
+	t->gave_back = true;
+	copier_wait(t->copier);
+	blob_unref(t->spare_replica);
+	blob_unref(t->spare_snapshot);
+	t->spare_replica = t->spare_snapshot = NULL;
+	t->participant.ops->unpin(&t->participant.device);
+	replica_give_back(t->replica);
+	close_devices(t);
+}
+
 /* ---- on the storage thread ---- */
 
 void trainer_copy_wait(struct trainer_copy *s) {
@@ -168,6 +208,10 @@ void trainer_copy_wait(struct trainer_copy *s) {
 }
 
 static void let_go(struct trainer_copy *s, enum live_part part) {
+	if (s->holds[part] && part == LIVE_REPLICA && live_begin_piece(s->live)) {
+		replica_stream_drop(&s->stream);
+		live_end_piece(s->live);
+	}
 	if (s->holds[part])
 		live_let_go(s->live, part);
 	s->holds[part] = false;
@@ -180,7 +224,10 @@ void trainer_copy_read(struct trainer_copy *s) {
 
 static const void *next_of_stream(void *copy, size_t *n) {
 	struct trainer_copy *s = copy;
+	if (!live_begin_piece(s->live))
+		return NULL;
 	const void *piece = replica_stream_next(&s->stream, n);
+	live_end_piece(s->live);
 	if (!piece)
 		let_go(s, LIVE_REPLICA); /* training goes on while the disk is waited for */
 	return piece;
@@ -203,5 +250,6 @@ void trainer_copy_free(struct trainer_copy *s) {
 	pthread_cond_destroy(&s->is_copied);
 	blob_unref(s->snapshot_bytes);
 	blob_unref(s->replica_bytes);
+	free(s->room);
 	free(s);
 }

@@ -14,6 +14,12 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+/* The roots over the inner state: as it was when the steps under way began, if they can be repeated
+ * from it, and at the last encoding. Else zero. */
+struct inner_roots {
+	struct rv_hash begin, end;
+};
+
 /* One request: made by the event loop, worked on by the trainer thread, answered by the event
  * loop. */
 struct request {
@@ -33,11 +39,14 @@ struct trainer {
 	struct replica *replica;
 	struct participant participant; /* used by the trainer thread only, except its encoded vector */
 	struct committer committer;     /* likewise, except its tree */
+	struct inner_roots inner;       /* likewise */
 	struct global_state global;
 	struct request requests[TRAINER_MAX_REQUESTS]; /* the event loop's */
 	struct copier *copier;
 	struct live_state live;
-	bool streams; /* savings.stream: copies of the state read it where it lies */
+	int reads_again;
+	bool streams;   /* savings.stream: copies of the state read it where it lies */
+	bool gave_back; /* the replica, its devices and what goes with them are freed */
 	/* The last copies: their memory is reused once no other reference is left. */
 	struct blob *spare_replica, *spare_snapshot;
 
@@ -47,11 +56,20 @@ struct trainer {
 	atomic_bool stop;                 /* TRAIN: at the next step boundary */
 	atomic_bool ending;               /* EVALUATE, SCORE: at the next batch, for good */
 	atomic_bool abandons;             /* a step: at once, for good */
-	atomic_bool scoring;              /* a SCORE is under way */
+	atomic_llong rests_by_us;         /* END: when the last copy from a device must be made; 0: no limit */
+	atomic_bool scoring;              /* a SCORE or a REPEAT is under way */
+	atomic_bool slicing;              /* a slice is under way: it waits for no text */
 	atomic_int behind;                /* requests that have not begun */
+
+	struct job slice_job; /* does the slice where no steps are done */
+	bool slice_posted;    /* the event loop's: slice_job is under way */
+	_Atomic(struct trainer_slice *) offered, sliced;
 };
 
 void trainer_work(struct request *rq);
+/* Does the slice that is offered, if there is one; between steps. */
+void trainer_do_slice(struct trainer *t);
+void trainer_slice_alone(struct job *j); /* slice_job.run */
 /* Copies the participant's counts to t->progress; a new round's sums begin. `begins`: a new
  * contribution begins too. */
 void trainer_show_round(struct trainer *t, bool begins);
@@ -66,5 +84,7 @@ void trainer_take_copy(struct request *rq, bool snapshot, bool replica);
  * changed. `trainer`: a struct trainer. */
 void trainer_settle(void *trainer);
 void trainer_settle_shared(struct trainer *t);
+/* Returns true if a copy needs neither other memory than the worker keeps for it nor the disk. */
+bool trainer_may_save_at_rest(const struct trainer *t);
 
 #endif

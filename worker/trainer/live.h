@@ -15,8 +15,8 @@ enum live_part {
 struct live_state {
 	pthread_mutex_t lock;
 	pthread_cond_t let_go;
-	int readers[LIVE_PARTS]; /* under lock, as is `ended` */
-	bool ended;
+	int readers[LIVE_PARTS]; /* under lock, as are the others */
+	bool ended, given_up;
 };
 
 void live_init(struct live_state *l);
@@ -29,5 +29,15 @@ void live_let_go(struct live_state *l, enum live_part part);
 void live_wait(struct live_state *l, enum live_part part);
 /* Makes every wait end: no reader will read again. */
 void live_end(struct live_state *l);
+
+/* Gives the replica up: what its readers have not read yet is lost to them, nobody waits for them,
+ * and its memory may be freed. Waits until no piece of it is being read. */
+void live_give_up(struct live_state *l);
+/* Reports whether nobody reads the replica any longer. */
+bool live_is_free(struct live_state *l);
+/* Begin and end reading a piece of the replica. Returns false, and nothing is to end, if it was
+ * given up. */
+bool live_begin_piece(struct live_state *l);
+void live_end_piece(struct live_state *l);
 
 #endif

@@ -53,6 +53,8 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 	return jobs_new("trainer", t->owner.wake, t->owner.ctx, &t->jobs, et);
 }
 
+enum { READS_AGAIN = 120 };
+
 enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_owner *owner, struct trainer **out,
 						struct rv_errtext *et) {
 	struct trainer *t = calloc(1, sizeof *t);
@@ -63,6 +65,7 @@ enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_o
 	t->run = *cfg->run;
 	t->data = cfg->data;
 	t->streams = cfg->savings.stream;
+	t->reads_again = cfg->reads_again > 0 ? cfg->reads_again : READS_AGAIN;
 	t->owner = *owner;
 	t->progress.loss = t->progress.lr = t->progress.grad_norm = NAN;
 	t->progress.last_round_loss = NAN;
@@ -129,6 +132,7 @@ struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered 
 				 info->steps_done <= (uint64_t)t->run.steps_per_round;
 	const struct participant_progress progress = {
 		.steps_done = info->steps_done, .tokens = info->tokens, .first = info->first, .sequences = info->sequences};
+	t->inner = (struct inner_roots){0};
 	participant_resume(&t->participant, &t->global, exact, &progress);
 	trainer_show_round(t, false);
 	return (struct trainer_resumed){.saved = loaded, .exact = exact};
@@ -188,8 +192,28 @@ void trainer_request(struct trainer *t, const struct trainer_request *asked) {
 	jobs_post(t->jobs, &rq->job);
 }
 
+/* ---- slices ---- */
+
+static void slice_done(struct job *j) {
+	struct trainer *t = JOB_OWNER(j, struct trainer, slice_job);
+	t->slice_posted = atomic_load(&t->offered) != NULL; /* another one came meanwhile */
+	if (t->slice_posted)
+		jobs_post(t->jobs, j);
+}
+
+void trainer_offer(struct trainer *t, struct trainer_slice *s) {
+	struct trainer_slice *before = atomic_exchange(&t->offered, s);
+	RV_ASSERT(before == NULL && atomic_load(&t->sliced) == NULL);
+	if (t->slice_posted)
+		return;
+	t->slice_posted = true;
+	t->slice_job = (struct job){.run = trainer_slice_alone, .done = slice_done};
+	jobs_post(t->jobs, &t->slice_job);
+}
+
 bool trainer_stops(struct trainer *t) {
-	return atomic_load(&t->ending) || (atomic_load(&t->training) && atomic_load(&t->stop)) ||
+	return atomic_load(&t->ending) || atomic_load(&t->slicing) ||
+		   (atomic_load(&t->training) && atomic_load(&t->stop)) ||
 		   (atomic_load(&t->scoring) && atomic_load(&t->behind) > 0);
 }
 
@@ -197,8 +221,18 @@ void trainer_abandon(struct trainer *t) {
 	atomic_store(&t->abandons, true);
 }
 
+void trainer_hurry(struct trainer *t, int64_t by_us) {
+	RV_ASSERT(by_us > 0);
+	atomic_store(&t->rests_by_us, by_us);
+	if (t->streams)
+		live_give_up(&t->live);
+}
+
 void trainer_reap(struct trainer *t) {
 	jobs_reap(t->jobs);
+	const struct trainer_slice *s = atomic_exchange(&t->sliced, NULL);
+	if (s != NULL)
+		t->owner.sliced(t->owner.ctx, s);
 }
 
 bool trainer_idle(struct trainer *t) {
@@ -230,6 +264,10 @@ const struct rv_hash *trainer_tree(const struct trainer *t) {
 
 struct replica *trainer_replica(struct trainer *t) {
 	return t->replica;
+}
+
+bool trainer_inner_is_there(const struct trainer *t) {
+	return inner_state_is_there(t->replica);
 }
 
 enum dtype trainer_compute(const struct trainer *t) {

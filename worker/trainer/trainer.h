@@ -30,6 +30,7 @@ struct trainer_config {
 	int threads;
 	struct savings savings;
 	const float *initial_theta; /* (n), copied; NULL: theta0 is drawn from the run's seed */
+	int reads_again;            /* most times that an INSTALL reads a state again, a second apart; 0: 120 */
 };
 
 /* The handle of an answer's state_copy: the state at a round boundary, for the storage thread,
@@ -48,9 +49,11 @@ struct trainer_copy {
 	struct live_state *live; /* what is held of it; NULL: nothing */
 	bool holds[LIVE_PARTS];
 	struct replica_stream stream; /* holds[LIVE_REPLICA] */
+	uint8_t *room;                /* of its pieces */
 };
 void trainer_copy_wait(struct trainer_copy *s);
-/* Returns the replica's bytes, sealed; once. */
+/* Returns the replica's bytes, sealed; once. Streamed, they end early if the trainer gave its
+ * memory back. */
 struct state_pieces_of trainer_copy_replica(struct trainer_copy *s);
 /* Notes that the rest of it is not read: training need not wait. */
 void trainer_copy_read(struct trainer_copy *s);
@@ -69,14 +72,31 @@ struct trainer_progress {
 	float tokens_per_s;
 	int64_t compute_us;    /* since the process started; of steps, when they are done */
 	int64_t step_since_us; /* rv_clock_monotonic_us() when the inner step under way began; 0: there is none */
-	int64_t score_us;      /* since the process started: of auditing others' training */
+	int64_t score_us;      /* since the process started: of auditing others' training, and of slices */
 	int64_t copy_us;       /* of compute_us: while training waited for copies for the storage thread */
+};
+
+/* A part of an evaluation of other weights: a few sequences, between two inner steps. */
+enum { TRAINER_SLICE_MOST = 8 };
+struct trainer_slice {
+	const float *theta;  /* (n), borrowed until it is done */
+	uint64_t max_tokens; /* of the evaluation, as replica_eval takes it */
+	uint64_t next;       /* number of its first sequence */
+	/* Results: the faults of replica_heldout_losses (RV_E_CANCELLED also: text is missing);
+	 * sequences of the whole evaluation, and of this part; the loss of each of those. */
+	enum rv_err err;
+	struct rv_errtext text;
+	uint64_t all, n;
+	double losses[TRAINER_SLICE_MOST];
 };
 
 struct trainer_owner {
 	void *ctx;
 	void (*wake)(void *ctx); /* from the trainer thread */
 	void (*answered)(void *ctx, const struct trainer_answer *a);
+	void (*sliced)(void *ctx, const struct trainer_slice *s); /* NULL: it offers none */
+	/* From the trainer thread, once: an INSTALL cannot read its state, and goes on trying. */
+	void (*reads_again)(void *ctx, uint64_t round, const char *why);
 };
 
 /* Opens the backend and builds theta0; blocks. RV_E_NOTFOUND, RV_E_RANGE, RV_E_NOMEM, ... */
@@ -106,6 +126,10 @@ void trainer_reserve_copies(struct trainer *t);
  * TRAINER_MAX_REQUESTS are unanswered. */
 void trainer_request(struct trainer *t, const struct trainer_request *rq);
 
+/* Offers a part of an evaluation, borrowed until owner.sliced has it: done before the next inner
+ * step, whose bits do not depend on it. One at a time. */
+void trainer_offer(struct trainer *t, struct trainer_slice *s);
+
 /* Reports whether the work under way should end soon: a reader of text need not wait longer. Its
  * RV_E_CANCELLED then ends a TRAIN before the step. Any thread. */
 bool trainer_stops(struct trainer *t);
@@ -113,6 +137,14 @@ bool trainer_stops(struct trainer *t);
 void trainer_reap(struct trainer *t);
 /* Throws away the step under way, if its gradient is not complete: before TRAINER_END. */
 void trainer_abandon(struct trainer *t);
+/* Makes the TRAINER_END to come wait for no disk: its copy is made by then (rv_clock_monotonic_us),
+ * in the memory that is kept for copies, or there is none. The rest of a state that is streamed is
+ * lost. */
+void trainer_hurry(struct trainer *t, int64_t by_us);
+/* Frees the memory of the replica and of its devices, but not copies made of it: after TRAINER_END
+ * is answered. Later requests are answered with RV_E_CANCELLED. Does nothing while the state is
+ * streamed. Any number of times. */
+void trainer_give_back(struct trainer *t);
 bool trainer_idle(struct trainer *t);
 struct trainer_progress trainer_progress(struct trainer *t); /* any thread */
 
@@ -123,6 +155,8 @@ const struct rv_hash *trainer_tree(const struct trainer *t); /* over its chunks 
 struct replica *trainer_replica(struct trainer *t);          /* only while idle */
 const char *trainer_device(const struct trainer *t);
 const struct device_choice *trainer_device_choice(const struct trainer *t);
+/* Returns true if its inner state can be kept for auditors, and exchanged with another one. */
+bool trainer_inner_is_there(const struct trainer *t);
 enum dtype trainer_compute(const struct trainer *t); /* of its products */
 
 #endif

@@ -84,6 +84,7 @@ static bool time_is_up(struct trainer *t) {
 /* Theta_local cannot be used: theta takes its place, and no step of the round is done. */
 static void spoil(struct trainer *t, struct rv_errtext *et) {
 	participant_spoiled(&t->participant, &t->global, et);
+	t->inner = (struct inner_roots){0};
 	trainer_show_round(t, true);
 }
 
@@ -92,6 +93,7 @@ static void begin_train(struct request *rq) {
 	struct trainer *t = rq->t;
 	if (rq->asked.starts_over) {
 		participant_start_over(&t->participant, &t->global);
+		t->inner = (struct inner_roots){0};
 		trainer_show_round(t, true);
 	}
 	if (rq->asked.has_leases)
@@ -111,6 +113,33 @@ static void end_train(struct request *rq, uint64_t before) {
 	a->err = a->read_out ? RV_OK : a->err;
 }
 
+/* ---- slices ---- */
+
+static void measure_slice(struct trainer *t, struct trainer_slice *s) {
+	s->all = replica_eval_tokens(t->replica, s->max_tokens) / (uint64_t)t->run.context;
+	s->err = RV_E_CANCELLED;
+	if (t->gave_back)
+		return;
+	const uint64_t left = s->all > s->next ? s->all - s->next : 0;
+	s->n = left < TRAINER_SLICE_MOST ? left : TRAINER_SLICE_MOST;
+	s->err = RV_OK;
+	if (s->n > 0)
+		s->err = replica_heldout_losses(t->replica, s->theta, s->max_tokens, s->next, s->n, s->losses, &s->text);
+}
+
+void trainer_do_slice(struct trainer *t) {
+	struct trainer_slice *s = atomic_exchange(&t->offered, NULL);
+	const int64_t started_us = rv_clock_monotonic_us();
+	if (s == NULL)
+		return;
+	atomic_store(&t->slicing, true);
+	measure_slice(t, s);
+	atomic_store(&t->slicing, false);
+	trainer_count_time(t, &t->progress.score_us, started_us);
+	atomic_store(&t->sliced, s);
+	t->owner.wake(t->owner.ctx);
+}
+
 static void work_train(struct request *rq) {
 	struct trainer *t = rq->t;
 	const struct participant *p = &t->participant;
@@ -121,8 +150,10 @@ static void work_train(struct request *rq) {
 	RV_ASSERT(rq->asked.from == (ahead ? p->ahead : p->steps_done));
 	atomic_store(&t->training, true);
 	for (uint64_t i = 0; i < rq->asked.steps && rq->answer.err == RV_OK && !atomic_load(&t->stop) && !time_is_up(t);
-		 i++)
+		 i++) {
+		trainer_do_slice(t);
 		rq->answer.err = one_step(t, rq->asked.round, &rq->answer.text);
+	}
 	if (rq->answer.err == RV_E_CANCELLED)
 		rq->answer.err = RV_OK; /* another request came meanwhile */
 	atomic_store(&t->training, false);
@@ -146,6 +177,30 @@ void trainer_show_round(struct trainer *t, bool begins) {
 	pthread_mutex_unlock(&t->lock);
 }
 
+/* Returns true if the contribution has exactly a round's steps, none of them refused. */
+static bool is_plain_round(const struct trainer *t) {
+	const struct participant *p = &t->participant;
+	const uint64_t steps = (uint64_t)t->run.steps_per_round;
+	return p->steps_done == steps && p->sequences == steps * (uint64_t)t->run.batch * (uint64_t)t->run.grad_accum;
+}
+
+/* Commits to the inner state as the steps have left it. */
+static void keep_inner(struct request *rq) {
+	struct trainer *t = rq->t;
+	const struct trainer_request *a = &rq->asked;
+	struct commitment *c = &rq->answer.commitment;
+	t->inner.end = (struct rv_hash){{0}};
+	if (a->keep_inner == NULL)
+		return;
+	rq->answer.kept =
+		a->keep_inner(a->keep_ctx, t->global.round, t->replica, t->global.theta, &t->inner.end, &rq->answer.text);
+	if (rq->answer.kept != RV_OK)
+		return;
+	c->inner_end = t->inner.end;
+	if (is_plain_round(t))
+		c->inner_begin = t->inner.begin;
+}
+
 static void work_encode(struct request *rq) {
 	struct trainer *t = rq->t;
 	int64_t started_us = rv_clock_monotonic_us();
@@ -155,6 +210,8 @@ static void work_encode(struct request *rq) {
 		spoil(t, &rq->answer.text);
 	else
 		committer_make(&t->committer, &t->global.cfg, t->global.round, t->participant.encoded, &rq->answer.commitment);
+	if (rq->answer.err == RV_OK)
+		keep_inner(rq);
 	if (rq->answer.err == RV_OK && rq->asked.want_replica)
 		trainer_take_copy(rq, false, true);
 	RV_FAILPOINT("encode.after");
@@ -174,6 +231,7 @@ static void work_apply(struct request *rq) {
 	rq->answer.err = participant_apply(&t->participant, &t->global, a->reduced->data, &a->expect, a->adopt, &begins,
 									   &rq->answer.text);
 	if (rq->answer.err == RV_OK) {
+		t->inner = (struct inner_roots){.begin = a->adopt == PARTICIPANT_ADOPT ? t->inner.end : (struct rv_hash){{0}}};
 		rq->answer.chain = t->global.chain;
 		trainer_show_round(t, begins);
 		trainer_take_copy(rq, a->want_snapshot, a->want_replica);
@@ -205,20 +263,42 @@ static enum rv_err check_initial(const struct trainer *t, const struct state_fil
 	return RV_OK;
 }
 
-/* Looked at as a whole before anything is changed. *lost: the disk failed afterwards. */
+/* Waits a second, in parts. Returns false if the trainer is to end. */
+static bool may_read_again(const struct trainer *t) {
+	enum { PARTS = 50 };
+	for (int i = 0; i < PARTS && !atomic_load(&t->ending); i++)
+		(void)nanosleep(&(struct timespec){.tv_nsec = RV_US_PER_S * 1000 / PARTS}, NULL);
+	return !atomic_load(&t->ending);
+}
+
+/* Loads a state that was found whole over the one that is there. A disk that fails meanwhile leaves
+ * neither, so it is read again, from its beginning, until the disk works. */
+static enum rv_err load_snapshot(struct trainer *t, struct state_file *snapshot, int *reads_again,
+								 struct rv_errtext *et) {
+	enum rv_err e = state_file_load_snapshot(snapshot, &t->global, et);
+	if (e == RV_E_IO && t->reads_again > 0)
+		t->owner.reads_again(t->owner.ctx, state_file_id(snapshot)->round, et->text);
+	for (*reads_again = 0; e == RV_E_IO && *reads_again < t->reads_again && may_read_again(t); ++*reads_again)
+		e = state_file_load_snapshot(snapshot, &t->global, et);
+	return e;
+}
+
+/* Looked at as a whole before anything is changed. */
 static enum rv_err install_snapshot(struct trainer *t, struct state_file *snapshot, const struct rv_hash *expect,
-									bool *lost, struct rv_errtext *et) {
+									struct trainer_answer *answer) {
+	struct rv_errtext *et = &answer->text;
 	RV_TRY(state_file_verify(snapshot, et));
 	if (rv_hash_is_zero(expect))
 		RV_TRY(check_initial(t, snapshot, et));
 	else if (!rv_hash_equal(&state_file_id(snapshot)->expect, expect))
 		return rv_fail(et, RV_E_CORRUPT, "the fetched state is whole, but not the one the run vouches for");
-	const enum rv_err e = state_file_load_snapshot(snapshot, &t->global, et);
-	*lost = e != RV_OK;
-	if (*lost)
+	const enum rv_err e = load_snapshot(t, snapshot, &answer->reads_again, et);
+	answer->lost = e != RV_OK;
+	if (answer->lost)
 		return rv_fail_context(et, e,
-							   "the disk failed while the fetched state was read. Start again with the same directory: "
-							   "it goes back to the last saved round. Why");
+							   "the fetched state was found whole, and could not be read then (tries: %d). Start "
+							   "again with the same directory: it goes back to the last saved round. Why",
+							   answer->reads_again + 1);
 	return RV_OK;
 }
 
@@ -231,12 +311,13 @@ static void work_install(struct request *rq) {
 	outer_device_unpin(&t->participant.device); /* it is written by the host alone */
 	RV_FAILPOINT("install.before");
 	if (a->snapshot)
-		answer->err = install_snapshot(t, a->snapshot, &a->expect, &answer->lost, &answer->text);
+		answer->err = install_snapshot(t, a->snapshot, &a->expect, answer);
 	else
 		install_theta0(t);
 	if (answer->err != RV_OK)
 		return;
 	participant_start_over(&t->participant, &t->global);
+	t->inner = (struct inner_roots){0};
 	trainer_show_round(t, true);
 	RV_FAILPOINT("install.after");
 }
@@ -253,11 +334,17 @@ static void work_save(struct request *rq) {
 }
 
 /* The last save may have to wait for the disk, which has the one before: it does not take memory
- * for another copy meanwhile, unless that takes long. */
+ * for another copy meanwhile, unless that takes long. Where a person waits for a card, it is left
+ * out instead: the copy before it is at most a round older. */
 static void work_end(struct request *rq) {
 	enum { LOOK_MS = 20, MOST_LOOKS = 250 };
 	const struct blob *last = rq->t->spare_replica;
-	for (int i = 0; last && blob_is_shared(last) && i < MOST_LOOKS; i++)
+	const bool waits = atomic_load(&rq->t->rests_by_us) == 0;
+	if (!waits && !trainer_may_save_at_rest(rq->t)) {
+		trainer_take_copy(rq, false, false);
+		return;
+	}
+	for (int i = 0; last && blob_is_shared(last) && i < MOST_LOOKS; i++) /* at rest: none is */
 		(void)nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * RV_US_PER_MS * 1000}, NULL);
 	work_save(rq);
 }
@@ -281,6 +368,35 @@ static void work_score(struct request *rq) {
 	trainer_count_time(t, &t->progress.score_us, started_us);
 }
 
+/* Makes other work wait for a quarter of the steps, as in a round that is never idle an audit must
+ * end within its window; an end waits for none. */
+static bool stops_repeating(void *trainer, uint64_t made) {
+	enum { SLICES = 4 };
+	struct trainer *t = trainer;
+	const uint64_t least = ((uint64_t)t->run.steps_per_round + SLICES - 1) / SLICES;
+	return atomic_load(&t->ending) || (made >= least && atomic_load(&t->behind) > 0);
+}
+
+/* Makes some steps of another member's round. */
+static enum rv_err repeat(struct trainer *t, const struct trainer_request *asked, struct rv_errtext *et) {
+	struct repeat_job *job = asked->repeat;
+	if (!job->begun) {
+		RV_TRY(asked->read_before(asked->read_ctx, job, et));
+		repeat_begin(t->replica, job, &asked->text);
+	}
+	RV_TRY(repeat_steps(t->replica, job, stops_repeating, t, et));
+	return job->done == job->steps ? repeat_judge(&t->global.cfg, job, et) : RV_E_CANCELLED;
+}
+
+static void work_repeat(struct request *rq) {
+	struct trainer *t = rq->t;
+	const int64_t started_us = rv_clock_monotonic_us();
+	atomic_store(&t->scoring, true);
+	rq->answer.err = repeat(t, &rq->asked, &rq->answer.text);
+	atomic_store(&t->scoring, false);
+	trainer_count_time(t, &t->progress.score_us, started_us);
+}
+
 /* Leaves a device to the storage thread until it has read the replica from its memory: only one
  * thread at a time uses a device. */
 static void leave_device(struct trainer *t) {
@@ -291,14 +407,24 @@ static void leave_device(struct trainer *t) {
 	trainer_count_time(t, &t->progress.compute_us, started_us);
 }
 
+void trainer_slice_alone(struct job *j) {
+	struct trainer *t = JOB_OWNER(j, struct trainer, slice_job);
+	leave_device(t);
+	trainer_do_slice(t);
+}
+
 void trainer_work(struct request *rq) {
 	static void (*const work[TRAINER_WORKS])(struct request * rq) = {
 		[TRAINER_TRAIN] = work_train,       [TRAINER_ENCODE] = work_encode,
 		[TRAINER_APPLY] = work_apply,       [TRAINER_INSTALL] = work_install,
 		[TRAINER_EVALUATE] = work_evaluate, [TRAINER_SAVE] = work_save,
 		[TRAINER_END] = work_end,           [TRAINER_COPY_SNAPSHOT] = work_copy_snapshot,
-		[TRAINER_SCORE] = work_score};
+		[TRAINER_SCORE] = work_score,       [TRAINER_REPEAT] = work_repeat};
 	atomic_fetch_sub(&rq->t->behind, 1);
+	if (rq->t->gave_back) {
+		rq->answer.err = RV_E_CANCELLED;
+		return;
+	}
 	leave_device(rq->t);
 	work[rq->asked.work](rq);
 	rq->answer.progress = participant_progress(&rq->t->participant);

@@ -31,7 +31,7 @@ struct donor {
 	int n_busy;     /* those with something waiting */
 	uint64_t clock; /* counts slices */
 	struct rate no_cap;
-	struct donor_budget budget;
+	struct donor_budget budget, inner;
 	uint64_t round; /* the open one */
 	bool reducing;
 	int64_t reduce_us;                   /* when the all-reduce last sent; INT64_MIN: never */
@@ -55,6 +55,7 @@ struct donor *donor_init(void *memory, const struct donor_config *cfg) {
 	if (d->cfg.cap == NULL)
 		d->cfg.cap = &d->no_cap;
 	d->budget = cfg->budget;
+	d->inner = cfg->inner;
 	d->reduce_us = INT64_MIN;
 	if (cfg->slice_bytes == 0)
 		d->cfg.slice_bytes = DONOR_SLICE_BYTES;
@@ -159,6 +160,11 @@ static int64_t *credit_of(struct donor *d, const struct waiting *w) {
 	return oldest_of(d, w)->kind == FRAME_FETCH_LOG ? &d->log_credit : &d->snapshot_credit;
 }
 
+/* Returns the budget that it draws on. */
+static struct donor_budget *budget_of(struct donor *d, const struct waiting *w) {
+	return oldest_of(d, w)->kind == FRAME_FETCH_INNER ? &d->inner : &d->budget;
+}
+
 static bool line_is_free(struct donor *d, int64_t now_us, const struct waiting *w) {
 	return rate_allowed(d->cfg.cap, now_us) > 0 && (!reduce_sends(d, now_us) || *credit_of(d, w) > 0);
 }
@@ -181,7 +187,7 @@ static int64_t later(int64_t a, int64_t b) {
 
 /* Returns when only its link keeps the member from its next answer. */
 static int64_t allowed_us(struct donor *d, int64_t now_us, const struct waiting *w) {
-	int64_t at = later(rate_ready_us(d->cfg.cap), donor_budget_ready_us(&d->budget, w->member));
+	int64_t at = later(rate_ready_us(d->cfg.cap), donor_budget_ready_us(budget_of(d, w), w->member));
 	at = later(at, d->cfg.source.ready_us(d->cfg.source.ctx));
 	if (reduce_sends(d, now_us) && *credit_of(d, w) <= 0)
 		at = later(at, d->reduce_us + REDUCE_QUIET_US);
@@ -237,12 +243,13 @@ static void put_none(struct donor *d, struct waiting *w, const struct frame_fetc
 }
 
 /* Returns true if something is left of the member's budget. */
-static bool may_be_given(struct donor *d, int64_t now_us, uint32_t member) {
-	int64_t left = donor_budget_left(&d->budget, now_us, d->round, member);
+static bool may_be_given(struct donor *d, int64_t now_us, const struct waiting *w) {
+	struct donor_budget *b = budget_of(d, w);
+	int64_t left = donor_budget_left(b, now_us, d->round, w->member);
 	if (left <= 0)
-		(void)member_set_add(&d->limited, member);
-	else if (left >= d->budget.whole_bytes / 4)
-		member_set_remove(&d->limited, member);
+		(void)member_set_add(&d->limited, w->member);
+	else if (left >= b->whole_bytes / 4)
+		member_set_remove(&d->limited, w->member);
 	return left > 0;
 }
 
@@ -257,7 +264,7 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 	struct frame_fetch f = *oldest_of(d, w);
 	if (w->forgotten == 0 && !d->cfg.source.may_look(d->cfg.source.ctx, now_us, &f))
 		return false;
-	if (!may_be_given(d, now_us, member))
+	if (!may_be_given(d, now_us, w))
 		return false;
 	w->ready_us = now_us;
 	if (!line_is_free(d, now_us, w))
@@ -265,6 +272,7 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 	if (is_limited(d, now_us) && is_passed_over(d, now_us, w))
 		return false;
 	int64_t *credit = credit_of(d, w);
+	struct donor_budget *budget = budget_of(d, w); /* an answer may be the last of its request */
 	struct frame_piece p;
 	if (w->forgotten == 0 && find(d, now_us, &f, &p) && w->sent < p.total)
 		put_slice(d, w, &p, out);
@@ -273,7 +281,7 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 	size_t bytes = FRAME_HEADER_BYTES + out->part_bytes[0] + out->part_bytes[1];
 	rate_charge(d->cfg.cap, bytes);
 	*credit -= (int64_t)bytes;
-	donor_budget_charge(&d->budget, member, bytes);
+	donor_budget_charge(budget, member, bytes);
 	d->served_bytes += bytes;
 	w->served = ++d->clock;
 	d->n_busy -= w->n == 0;

@@ -38,9 +38,10 @@ struct donor_source {
 
 struct donor_config {
 	uint64_t run_tag;
-	uint32_t slice_bytes; /* at most DONOR_SLICE_BYTES; 0: that */
-	struct rate *cap;     /* of all donors of this worker together: borrowed; NULL: none */
-	struct donor_budget budget;
+	uint32_t slice_bytes;       /* at most DONOR_SLICE_BYTES; 0: that */
+	struct rate *cap;           /* of all donors of this worker together: borrowed; NULL: none */
+	struct donor_budget budget; /* of each member, of all but inner states */
+	struct donor_budget inner;  /* of each member, of inner states (FRAME_FETCH_INNER) */
 	struct donor_source source;
 };
 

@@ -5,7 +5,8 @@
  *
  * Measured (bench_kernels, two Zen 5 cores, 32M parameters): 68 GB/s where a triad of three arrays
  * does 36 (its stores miss the cache and are read first; ours were just loaded); sum of squares 47
- * GB/s where plain reading does 42. */
+ * GB/s where plain reading does 42. A single stream from memory is held up at every page: asking
+ * two pages ahead, one core of a Sapphire Rapids reads 17 instead of 10 GB/s. */
 #include "kernels/cpu/isa/isa.h"
 
 void ISA(adamw)(float *p, const float *g, float *m, float *v, size_t n, const struct adamw_consts *a) {
@@ -24,15 +25,18 @@ void ISA(adamw)(float *p, const float *g, float *m, float *v, size_t n, const st
 }
 
 double ISA(sum_squares)(const float *x, size_t n) {
-	enum { STREAMS = 4, WIDE = VL / 2 };
+	enum { STREAMS = 4, WIDE = VL / 2, LINE_FLOATS = 16, AHEAD = 2048 };
 	vd sum[STREAMS] = {{0}};
 	size_t i = 0;
-	for (; i + STREAMS * WIDE <= n; i += STREAMS * WIDE)
+	for (; i + STREAMS * WIDE <= n; i += STREAMS * WIDE) {
+		for (int j = 0; j < STREAMS * WIDE; j += LINE_FLOATS)
+			__builtin_prefetch(x + i + AHEAD + j, 0, 2);
 #pragma GCC unroll 4
 		for (int j = 0; j < STREAMS; j++) {
 			vd d = vload_wide(x + i + (size_t)(j * WIDE));
 			sum[j] += d * d;
 		}
+	}
 	double total = 0;
 	for (; i < n; i++)
 		total += (double)x[i] * (double)x[i];

@@ -26,9 +26,15 @@
 #define RV_KERNELS_CPU_ISA_ATTENTION_BLOCKS_H
 
 #include "kernels/cpu/isa/pack.h"
-#include "kernels/cpu/isa/tile.h"
 
 #include <math.h>
+
+/* A file with a tile of its own has defined these, and `tile` with its sizes. */
+#ifndef TILES_BEGIN
+#include "kernels/cpu/isa/tile.h"
+#define TILES_BEGIN() ((void)0)
+#define TILES_END()   ((void)0)
+#endif
 
 enum {
 	QUERY_VECTORS = TILE_VECTORS,
@@ -46,6 +52,11 @@ static const float log2_e = 0x1.715476p0f;
 
 static int max_int(int a, int b) {
 	return a > b ? a : b;
+}
+
+/* Returns the elements that the words of k elements hold. */
+RV_ALWAYS_INLINE int whole_words(int k) {
+	return words_of(k) * K_PER_WORD;
 }
 
 static size_t round_up(int n, int to) {
@@ -166,7 +177,7 @@ static void score_block(float *scores, const float *rows, size_t tokens, const f
 									  .k = words_of(min_int(ROW, hd - d)),
 									  .add = d > 0};
 				look_ahead(b->ahead);
-				tile_of_width(r.count, skip || b->n - j <= VL, ROW_WORDS, 1, &t);
+				tile_of_width(r.count, skip || whole_words(b->n - j) <= VL, ROW_WORDS, 1, &t);
 			}
 }
 
@@ -205,7 +216,7 @@ static void sum_over_queries(float *c, const float *p, const float *panels, size
 	for (int j = 0; j < hd; j += TILE_COLS, panels += panel)
 		for (int s = 0; s < tiles; s++) {
 			struct tile_rows r = tile_rows_of(b->keys, tiles, s);
-			int first = max_int(0, b->key0 + r.begin - b->q0) / K_PER_WORD;
+			int first = max_int(0, b->key0 + r.begin - b->q0) / (K_PER_WORD * WORDS_STEP) * WORDS_STEP;
 			struct tile_args t = {.a = p + r.begin * P_ROW + first,
 								  .b = panels + first * TILE_COLS,
 								  .b_k = TILE_COLS,
@@ -250,7 +261,7 @@ static void softmax_block(float *scores, int q0, int keys, float scale, float ls
 	largest_scores(largest, scores, q0, keys);
 	for (int v = 0; v < QUERY_VECTORS; v++) {
 		vf sum = vset1(0), factor = vset1(scale * log2_e), shift = largest[v] * factor;
-		for (int j = 0; j < keys; j += K_PER_WORD) {
+		for (int j = 0; j < whole_words(keys); j += K_PER_WORD) {
 			vf e[K_PER_WORD];
 			for (int i = 0; i < K_PER_WORD; i++) {
 				int first = first_lane(j + i, q0, v);
@@ -276,6 +287,7 @@ static void attention_head(const struct attention_head *a) {
 	float scale = 1 / sqrtf((float)hd), lse[QUERIES], inverse[QUERIES];
 	float *k = a->work, *v = k + rows_size(a->t, hd), *q = v + panels_size(hd, a->t);
 	float *out = q + panels_size(QUERIES, hd), *scores = out + QUERIES * round_up(hd, VL);
+	TILES_BEGIN();
 	struct ahead ahead = {
 		.from = {{a->q, a->ld}, {a->k, a->ld}, {a->v, a->ld}, {a->out, a->out_ld}}, .hd = hd, .per_tile = 4};
 	for (int q0 = 0; q0 < a->t; q0 += QUERIES) {
@@ -292,6 +304,7 @@ static void attention_head(const struct attention_head *a) {
 			unpack(a->out + (q0 + i) * a->out_ld, 0, out + (size_t)i * round_up(hd, VL), 1, hd, inverse[i]);
 		memcpy(a->lse + q0, lse, (size_t)n * sizeof *lse);
 	}
+	TILES_END();
 }
 
 /* The workspace of the backward pass. */
@@ -392,7 +405,7 @@ RV_ALWAYS_INLINE void recompute(const struct group_work *w, const struct block *
  * words is written over a row of scores that has been read. */
 static void recompute_block(const struct group_work *w, const struct block *b) {
 	vf factor = vset1(log2_e / sqrtf((float)w->hd));
-	for (int i = 0; i < b->keys; i += K_PER_WORD)
+	for (int i = 0; i < whole_words(b->keys); i += K_PER_WORD)
 		for (int v = 0; v < QUERY_VECTORS; v += K_PER_WORD) {
 			vf p[K_PER_WORD][K_PER_WORD], ds[K_PER_WORD][K_PER_WORD];
 			for (int j = 0; j < K_PER_WORD; j++)
@@ -464,8 +477,10 @@ static void attention_query_head(const struct group_work *w, const struct attent
 static void attention_group(const struct attention_group *a) {
 	struct group_work w = group_work_of(a);
 	memset(w.dk, 0, 2 * (size_t)w.t * w.hp * sizeof *w.dk); /* and dv */
+	TILES_BEGIN();
 	for (int head = 0; head < a->group; head++)
 		attention_query_head(&w, a, head);
+	TILES_END();
 	unpack(a->dk, a->ld, w.dk, w.t, w.hd, 1 / sqrtf((float)w.hd));
 	unpack(a->dv, a->ld, w.dv, w.t, w.hd, 1);
 }

@@ -11,14 +11,14 @@
 
 static void pack_a(float *dst, const struct pack_source *src, int rows, int k) {
 	if (src->k_major)
-		pack_k_major(dst, TILE_ROWS, (size_t)TILE_ROWS * words_of(k), src, rows, k);
+		pack_k_major(dst, TILE_ROWS, TILE_ROWS * panel_words(src, k), src, rows, k);
 	else
 		pack_row_major(dst, TILE_ROWS, src, rows, k);
 }
 
 static void pack_b(float *dst, const struct pack_source *src, int cols, int k) {
 	if (src->k_major)
-		pack_k_major(dst, TILE_COLS, (size_t)TILE_COLS * words_of(k), src, cols, k);
+		pack_k_major(dst, TILE_COLS, TILE_COLS * panel_words(src, k), src, cols, k);
 	else
 		pack_row_major(dst, TILE_COLS, src, cols, k);
 }
@@ -64,8 +64,8 @@ static void multiply(const struct packed_product *p) {
 
 #define GEMM_KERNELS(label)                                                                                            \
 	{                                                                                                                  \
-		.name = (label), .rows = TILE_ROWS, .cols = TILE_COLS, .k_per_word = K_PER_WORD, .pack_a = pack_a,             \
-		.pack_b = pack_b, .multiply = multiply                                                                         \
+		.name = (label), .rows = TILE_ROWS, .cols = TILE_COLS, .k_per_word = K_PER_WORD, .words_step = WORDS_STEP,     \
+		.pass_words = 512, .pack_a = pack_a, .pack_b = pack_b, .multiply = multiply                                    \
 	}
 
 #endif

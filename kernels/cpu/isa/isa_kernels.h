@@ -66,6 +66,8 @@ struct attention_queries {
 	int first, tokens, group, head_dim;
 };
 
+enum { COLUMN_SUM_ROWS = 64 }; /* of a block of add_column_sums */
+
 struct softmax_rows {
 	float *logits; /* (n, ld): become grad_scale * (softmax - onehot); columns [v, ld) are unchanged */
 	ptrdiff_t ld;
@@ -96,7 +98,9 @@ struct pack_source {
 	const float *p;
 	ptrdiff_t ld;
 	bool k_major;
-	int ahead; /* k_major: how many rows ahead to prefetch, which the processor does not do by itself there */
+	/* With k_major only: */
+	int ahead;       /* how many rows ahead to prefetch, which the processor does not do by itself there */
+	int panel_words; /* length of the panels that these words of k are a part of; 0: they are all of them */
 };
 
 /* Memory that will be packed next, to prefetch while tiles are multiplied: the first of `tiles`
@@ -124,6 +128,8 @@ struct packed_product {
 struct gemm_kernels {
 	const char *name; /* "fp32", "bf16" */
 	int rows, cols, k_per_word;
+	int words_step; /* packed words of k are a multiple of it */
+	int pass_words; /* of k, most in one multiply */
 	void (*pack_a)(float *dst, const struct pack_source *src, int rows, int k);
 	void (*pack_b)(float *dst, const struct pack_source *src, int cols, int k);
 	void (*multiply)(const struct packed_product *p);
@@ -156,6 +162,10 @@ struct normal_values {
 	X(void, add_vectors, (float *out, const float *a, const float *b, size_t n))                                       \
 	/* dst[j] += sum over rows of src[i * ld + j], pairwise over blocks of 64 rows */                                  \
 	X(void, add_column_sums, (float *dst, const float *src, ptrdiff_t ld, int rows, int cols))                         \
+	/* sums[j] = those of one block at most; reads whole rows, from memory */                                          \
+	X(void, stream_column_sums, (float *sums, const float *src, ptrdiff_t ld, int rows, int cols))                     \
+	/* dst[j] += sum of sums[i * cols + j]: those of such blocks, in the same order */                                 \
+	X(void, add_block_sums, (float *dst, const float *sums, int blocks, int cols))                                     \
 	X(void, layernorm_rows, (const struct norm_rows *a))                                                               \
 	X(void, layernorm_grad_rows, (const struct norm_grad_rows *a))                                                     \
 	X(void, rmsnorm_rows, (const struct norm_rows *a))                                                                 \
@@ -189,12 +199,18 @@ struct isa_kernels {
 };
 
 extern const struct isa_kernels isa_kernels_portable;
-#if defined(__x86_64__)
+#if defined(RV_PORTABLE_KERNELS) /* the build for fuzzers has no others */
+#elif defined(__x86_64__)
+#define RV_X86_KERNELS 1
 extern const struct isa_kernels isa_kernels_avx2, isa_kernels_avx512;
 /* For processors with AVX512_BF16. */
 extern const struct gemm_kernels gemm_bf16_avx512;
 extern const struct attention_kernels attention_bf16_avx512;
+/* For processors with AMX-BF16. */
+extern const struct gemm_kernels gemm_bf16_amx;
+extern const struct attention_kernels attention_bf16_amx;
 #elif defined(__aarch64__)
+#define RV_NEON_KERNELS 1
 extern const struct isa_kernels isa_kernels_neon;
 /* For processors with FEAT_BF16. */
 extern const struct gemm_kernels gemm_bf16_neon;

@@ -18,8 +18,17 @@ RV_ALWAYS_INLINE int min_int(int a, int b) {
 	return a < b ? a : b;
 }
 
+#ifndef WORDS_STEP
+#define WORDS_STEP 1
+#endif
+
 RV_ALWAYS_INLINE int words_of(int k) {
-	return (k + K_PER_WORD - 1) / K_PER_WORD;
+	return (k + WORDS_STEP * K_PER_WORD - 1) / (WORDS_STEP * K_PER_WORD) * WORDS_STEP;
+}
+
+/* Returns the words of a panel of which k elements are packed. */
+RV_ALWAYS_INLINE size_t panel_words(const struct pack_source *s, int k) {
+	return (size_t)(s->panel_words ? s->panel_words : words_of(k));
 }
 
 /* Returns VL words of consecutive k from `src`, where `left` elements remain, padded with 0. */

@@ -68,37 +68,55 @@ void ISA(add_scaled)(float *y, float keep, float scale, const float *a, const fl
 	}
 }
 
-enum { SUM_VECTORS = 4, SUM_BLOCK_ROWS = 64 };
+enum { SUM_VECTORS = 4, STREAM_AHEAD = 2048 /* floats asked for, two pages, which the processor does not do */ };
 
 struct column_sums {
 	vf v[SUM_VECTORS];
 };
 
-/* Sums up to SUM_VECTORS * VL columns: rows up to a block one after the other, blocks as a balanced
- * tree. */
-static struct column_sums sum_columns(const float *src, ptrdiff_t ld, int rows, int cols) {
+/* Sums up to SUM_VECTORS * VL columns: `block` rows at most one after the other, blocks as a
+ * balanced tree. */
+static struct column_sums sum_columns(const float *src, ptrdiff_t ld, int rows, int cols, int block) {
 	struct column_sums s = {0};
-	if (rows <= SUM_BLOCK_ROWS) {
+	if (rows <= block) {
 		for (int i = 0; i < rows; i++)
 			for (int j = 0; j < SUM_VECTORS && j * VL < cols; j++)
 				s.v[j] += vload_n(src + i * ld + j * VL, cols - j * VL);
 		return s;
 	}
-	int blocks = (rows + SUM_BLOCK_ROWS - 1) / SUM_BLOCK_ROWS, first = blocks / 2 * SUM_BLOCK_ROWS;
-	s = sum_columns(src, ld, first, cols);
-	struct column_sums t = sum_columns(src + first * ld, ld, rows - first, cols);
+	int blocks = (rows + block - 1) / block, first = blocks / 2 * block;
+	s = sum_columns(src, ld, first, cols, block);
+	struct column_sums t = sum_columns(src + first * ld, ld, rows - first, cols, block);
 	for (int j = 0; j < SUM_VECTORS; j++)
 		s.v[j] += t.v[j];
 	return s;
 }
 
-void ISA(add_column_sums)(float *dst, const float *src, ptrdiff_t ld, int rows, int cols) {
+static void add_sums(float *dst, const float *src, ptrdiff_t ld, int rows, int cols, int block) {
 	for (int j = 0; j < cols; j += SUM_VECTORS * VL) {
-		struct column_sums s = sum_columns(src + j, ld, rows, cols - j);
+		struct column_sums s = sum_columns(src + j, ld, rows, cols - j, block);
 		for (int i = 0; i < SUM_VECTORS; i++) {
 			int at = j + i * VL;
 			if (at < cols)
 				vstore_n(dst + at, vload_n(dst + at, cols - at) + s.v[i], cols - at);
 		}
 	}
+}
+
+void ISA(add_column_sums)(float *dst, const float *src, ptrdiff_t ld, int rows, int cols) {
+	add_sums(dst, src, ld, rows, cols, COLUMN_SUM_ROWS);
+}
+
+void ISA(add_block_sums)(float *dst, const float *sums, int blocks, int cols) {
+	add_sums(dst, sums, cols, blocks, cols, 1);
+}
+
+void ISA(stream_column_sums)(float *sums, const float *src, ptrdiff_t ld, int rows, int cols) {
+	const ptrdiff_t ahead = (STREAM_AHEAD + ld - 1) / ld * ld;
+	memset(sums, 0, (size_t)cols * sizeof *sums);
+	for (int i = 0; i < rows; i++, src += ld)
+		for (int j = 0; j < cols; j += VL) {
+			__builtin_prefetch(src + ahead + j, 0, 2);
+			vstore_n(sums + j, vload_n(sums + j, cols - j) + vload_n(src + j, cols - j), cols - j);
+		}
 }

@@ -10,6 +10,7 @@
 #ifndef RV_KERNELS_CPU_ISA_TILE_H
 #define RV_KERNELS_CPU_ISA_TILE_H
 
+#include "kernels/cpu/isa/tile_args.h"
 #include "kernels/cpu/isa/vec.h"
 
 /* Adds to a vector of C the product of one word of A (4 bytes) and a vector of B. word_bf16.h has
@@ -31,20 +32,6 @@ enum { TILE_ROWS = 4 };
 enum { TILE_VECTORS = 2, TILE_COLS = TILE_VECTORS * VL };
 _Static_assert((int)TILE_ROWS <= (int)VL || TILE_ROWS % VL == 0,
 			   "packing a panel of A stores one vector per k, or whole ones");
-
-/* Operands of a tile: where each starts and how far apart its rows (and columns) are. */
-struct tile_args {
-	const float *a;
-	ptrdiff_t a_i, a_k;
-	const float *b; /* (k, nv * VL), rows b_k apart */
-	ptrdiff_t b_k;
-	float *c; /* (mr, nv * VL), rows c_i apart */
-	ptrdiff_t c_i;
-	int k;
-	bool add;           /* C += A B, else C = A B */
-	const float *ahead; /* to prefetch, see struct tiles_ahead; NULL: nothing */
-	ptrdiff_t ahead_word, ahead_element;
-};
 
 /* Asks for C's lines before its loop, as they are further away than A and B, also where it only
  * writes them. */

@@ -69,6 +69,18 @@ enum rv_err device_code_load(int device, struct rv_errtext *et) {
 	return e;
 }
 
+void device_code_unload(int device) {
+	const struct driver_api *api = driver_get(NULL);
+	(void)pthread_mutex_lock(&code.lock);
+	if (cudaSetDevice(device) == cudaSuccess)
+		for (int i = 0; code_units[i]; i++)
+			if (code.modules[device][i])
+				(void)driver_note(api->cuModuleUnload(code.modules[device][i]));
+	memset(code.modules[device], 0, sizeof code.modules[device]);
+	code.loaded[device] = false;
+	(void)pthread_mutex_unlock(&code.lock);
+}
+
 /* Returns true if `asked` is the kernel's name, which ends at the last ']' of what a compiler
  * wrote. */
 static bool is_name(const char *asked, const char *written) {
@@ -87,6 +99,21 @@ static cudaError_t find(const struct driver_api *api, int device, const char *wr
 	RV_UNREACHABLE("every kernel of the host's code is in a unit");
 }
 
+/* Looks a kernel up once in each context of the device. */
+static cudaError_t function_of(const struct driver_api *api, struct kernel_handle *k, int device, CUfunction *out) {
+	const unsigned generation = driver_generation(device);
+	if (__atomic_load_n(&k->generations[device], __ATOMIC_ACQUIRE) == generation) {
+		*out = (CUfunction)__atomic_load_n(&k->functions[device], __ATOMIC_RELAXED);
+		return cudaSuccess;
+	}
+	cudaError_t e = find(api, device, k->name, out);
+	if (e != cudaSuccess)
+		return e;
+	__atomic_store_n(&k->functions[device], (void *)*out, __ATOMIC_RELAXED);
+	__atomic_store_n(&k->generations[device], generation, __ATOMIC_RELEASE);
+	return cudaSuccess;
+}
+
 cudaError_t kernel_enqueue(struct kernel_handle *k, const struct kernel_launch *l, void **arguments) {
 	int device;
 	const struct driver_api *api = driver_get(NULL);
@@ -94,13 +121,10 @@ cudaError_t kernel_enqueue(struct kernel_handle *k, const struct kernel_launch *
 	if (e != cudaSuccess)
 		return e;
 	RV_ASSERT(code.loaded[device]);
-	CUfunction f = (CUfunction)__atomic_load_n(&k->functions[device], __ATOMIC_ACQUIRE);
-	if (!f) {
-		e = find(api, device, k->name, &f);
-		if (e != cudaSuccess)
-			return driver_note(e);
-		__atomic_store_n(&k->functions[device], (void *)f, __ATOMIC_RELEASE);
-	}
+	CUfunction f;
+	e = function_of(api, k, device, &f);
+	if (e != cudaSuccess)
+		return driver_note(e);
 	if (l->shared_bytes > STATIC_SHARED_BYTES)
 		e = api->cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)l->shared_bytes);
 	if (e == cudaSuccess)

@@ -35,5 +35,7 @@ enum { CODE_UNITS_MAX = 32 };
 /* Loads all units on a device: before its first launch. A second call does nothing.
  * RV_E_UNSUPPORTED: no image for this card, or the driver refuses one. Any thread. */
 enum rv_err device_code_load(int device, struct rv_errtext *et);
+/* Unloads them, where they are loaded: nothing is launched any longer. */
+void device_code_unload(int device);
 
 #endif

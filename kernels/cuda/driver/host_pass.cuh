@@ -96,6 +96,9 @@ template <class T> inline T min(T x, T) {
 template <class T> inline T max(T x, T) {
 	return on_device(x);
 }
+inline float exp2_ftz(float x) {
+	return on_device(x);
+}
 inline void mma_bf16(float *, const uint32_t *, const uint32_t *) {
 	__builtin_trap();
 }
@@ -128,7 +131,7 @@ constexpr const char *behind_equals(const char *text) {
 }
 
 template <auto Kernel> struct kernel_of {
-	static inline kernel_handle handle = {behind_equals(rv_kernel_name<Kernel>()), {}};
+	static inline kernel_handle handle = {behind_equals(rv_kernel_name<Kernel>()), {}, {}};
 	static constexpr auto pointer = Kernel;
 };
 
@@ -144,10 +147,7 @@ inline cudaError_t launch_with(kernel_handle *k, void (*)(P...), const launch_sh
 	auto enqueue = [&](P... parameters) {
 		void *pointers[] = {const_cast<void *>(static_cast<const void *>(&parameters))...};
 		const kernel_launch l = {
-			{s.grid.x,  s.grid.y,  s.grid.z },
-			 {s.block.x, s.block.y, s.block.z},
-			 s.shared_bytes, s.stream
-        };
+			{s.grid.x, s.grid.y, s.grid.z}, {s.block.x, s.block.y, s.block.z}, s.shared_bytes, s.stream};
 		return kernel_enqueue(k, &l, pointers);
 	};
 	return enqueue(static_cast<P>(arguments)...);

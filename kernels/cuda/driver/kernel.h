@@ -7,8 +7,9 @@
 enum { DRIVER_DEVICES_MAX = 64 };
 
 struct kernel_handle {
-	const char *name;                    /* as in struct code_name, and a ']' behind it */
-	void *functions[DRIVER_DEVICES_MAX]; /* of devices that have launched it; atomic */
+	const char *name;                         /* as in struct code_name, and a ']' behind it */
+	void *functions[DRIVER_DEVICES_MAX];      /* of devices that have launched it; atomic, as is: */
+	unsigned generations[DRIVER_DEVICES_MAX]; /* the context (driver_generation) of that; 0: none */
 };
 
 struct kernel_launch {

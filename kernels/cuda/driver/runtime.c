@@ -1,8 +1,11 @@
 /* runtime.c: see kernels/cuda/vendor/driver_runtime.h. */
+#include "base/assert.h"
+#include "kernels/cuda/driver/device_code.h"
 #include "kernels/cuda/driver/driver.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -25,17 +28,22 @@ _Static_assert((int)cudaErrorNotReady == (int)CUDA_ERROR_NOT_READY &&
 /* ---- the library ---- */
 
 /* What the process knows of its driver. `lock` is held while it is looked for, and while a context
- * is made. */
+ * is made or released; `uses`, before it, while users are counted and the last one goes. */
 static struct {
-	pthread_mutex_t lock;
+	pthread_mutex_t lock, uses;
 	bool searched;
 	struct driver_api api;
 	cudaError_t fault; /* why `api` cannot be used; cudaSuccess: it can */
 	int version;       /* 0: no driver */
-	CUcontext contexts[DRIVER_DEVICES_MAX];
-} driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	struct device_context {
+		CUcontext handle; /* NULL: there is none */
+		int users;
+		atomic_uint released; /* how often; read without the lock */
+	} contexts[DRIVER_DEVICES_MAX];
+} driver = {.lock = PTHREAD_MUTEX_INITIALIZER, .uses = PTHREAD_MUTEX_INITIALIZER};
 
-static _Thread_local int current_device; /* of this thread, once has_device */
+static _Thread_local int current_device;          /* of this thread, once has_device */
+static _Thread_local unsigned current_generation; /* of the context that is current */
 static _Thread_local bool has_device;
 static _Thread_local cudaError_t last_error;
 
@@ -113,38 +121,75 @@ cudaError_t cudaGetDeviceCount(int *n) {
 	return driver_note(api ? api->cuDeviceGetCount(n) : e);
 }
 
-/* Returns the device's primary context, which stays until the process ends. Threads that wait for
- * the device sleep. */
-static cudaError_t context_of(const struct driver_api *api, int device, CUcontext *out) {
+unsigned driver_generation(int device) {
+	return atomic_load(&driver.contexts[device].released) + 1;
+}
+
+/* Makes the device's primary context, which it has until its last user lets it go. Threads that
+ * wait for the device sleep. With the lock. */
+static cudaError_t retain(const struct driver_api *api, int device) {
 	CUdevice handle;
-	if (device < 0 || device >= DRIVER_DEVICES_MAX)
-		return CUDA_ERROR_INVALID_VALUE;
+	cudaError_t e = api->cuDeviceGet(&handle, device);
+	if (e == cudaSuccess)
+		e = api->cuDevicePrimaryCtxSetFlags_v2(handle, CU_CTX_SCHED_BLOCKING_SYNC);
+	if (e == cudaSuccess)
+		e = api->cuDevicePrimaryCtxRetain(&driver.contexts[device].handle, handle);
+	return e;
+}
+
+/* Makes the device's context current in this thread. */
+static cudaError_t enter(const struct driver_api *api, int device) {
 	(void)pthread_mutex_lock(&driver.lock);
-	cudaError_t e = cudaSuccess;
-	if (!driver.contexts[device]) {
-		e = api->cuDeviceGet(&handle, device);
-		if (e == cudaSuccess)
-			e = api->cuDevicePrimaryCtxSetFlags_v2(handle, CU_CTX_SCHED_BLOCKING_SYNC);
-		if (e == cudaSuccess)
-			e = api->cuDevicePrimaryCtxRetain(&driver.contexts[device], handle);
+	const struct device_context *c = &driver.contexts[device];
+	cudaError_t e = c->handle ? cudaSuccess : retain(api, device);
+	if (e == cudaSuccess)
+		e = api->cuCtxSetCurrent(c->handle);
+	if (e == cudaSuccess) {
+		current_device = device;
+		current_generation = driver_generation(device);
+		has_device = true;
 	}
-	*out = driver.contexts[device];
 	(void)pthread_mutex_unlock(&driver.lock);
 	return e;
 }
 
 static cudaError_t use_device(const struct driver_api *api, int device) {
-	CUcontext context;
-	if (has_device && current_device == device)
+	if (device < 0 || device >= DRIVER_DEVICES_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (has_device && current_device == device && current_generation == driver_generation(device))
 		return cudaSuccess;
-	cudaError_t e = context_of(api, device, &context);
-	if (e == cudaSuccess)
-		e = api->cuCtxSetCurrent(context);
-	if (e == cudaSuccess) {
-		current_device = device;
-		has_device = true;
-	}
-	return e;
+	return enter(api, device);
+}
+
+void driver_hold(int device) {
+	(void)pthread_mutex_lock(&driver.uses);
+	driver.contexts[device].users++;
+	(void)pthread_mutex_unlock(&driver.uses);
+}
+
+/* Releases the context. Other threads, where it may be current, find another generation. */
+static void release(const struct driver_api *api, int device) {
+	struct device_context *c = &driver.contexts[device];
+	CUdevice handle;
+	device_code_unload(device);
+	(void)pthread_mutex_lock(&driver.lock);
+	if (has_device && current_device == device)
+		(void)api->cuCtxSetCurrent(NULL);
+	if (api->cuDeviceGet(&handle, device) == CUDA_SUCCESS)
+		(void)driver_note(api->cuDevicePrimaryCtxRelease_v2(handle));
+	c->handle = NULL;
+	atomic_fetch_add(&c->released, 1);
+	(void)pthread_mutex_unlock(&driver.lock);
+}
+
+void driver_let_go(int device) {
+	const struct driver_api *api = driver_get(NULL);
+	struct device_context *c = &driver.contexts[device];
+	(void)pthread_mutex_lock(&driver.uses);
+	RV_ASSERT(c->users > 0);
+	if (--c->users == 0 && c->handle)
+		release(api, device);
+	(void)pthread_mutex_unlock(&driver.uses);
 }
 
 cudaError_t cudaSetDevice(int device) {

@@ -8,7 +8,7 @@
 #define ATTENTION_WORKSPACE_BYTES ((size_t)50 << 20)
 enum {
 	ATTENTION_LIBRARY_HEAD_DIM_MAX = 128,
-	LOGITS_LEAST_ROWS = CUDA_LOGITS_TILE,
+	LOGITS_MODEST_BYTES = 256 << 20, /* larger logits leave room for what makes steps faster */
 	NORM_PARTIALS = 1024,
 	NORM_PARTIAL_ROWS = 8,
 	COLUMN_SLABS = 64,
@@ -65,23 +65,17 @@ size_t cuda_logits_row_bytes(enum dtype act, int vp) {
 	return (size_t)ld * dtype_bytes(act);
 }
 
-int cuda_logits_rows(size_t chunk_bytes, size_t row_bytes, int n) {
-	const size_t rows = (size_t)n, fit = chunk_bytes / row_bytes, tile = fit < CUDA_LOGITS_TILE ? 1 : CUDA_LOGITS_TILE;
-	if (fit >= rows)
+int cuda_logits_rows(int most_rows, int n) {
+	const int tile = CUDA_LOGITS_TILE;
+	if (most_rows == 0 || most_rows >= n)
 		return n;
-	if (fit < 1)
-		return 1;
-	const size_t most = fit / tile * tile, chunks = (rows + most - 1) / most, even = (rows + chunks - 1) / chunks;
-	return (int)((even + tile - 1) / tile * tile);
+	const int most = most_rows < tile ? tile : most_rows / tile * tile, chunks = (n + most - 1) / most;
+	const int even = (n + chunks - 1) / chunks;
+	return chunks == 1 ? n : (even + tile - 1) / tile * tile;
 }
 
-size_t cuda_logits_bytes(enum dtype act, const struct step_bounds *s, size_t chunk_bytes) {
-	const size_t row = cuda_logits_row_bytes(act, s->vp);
-	return (size_t)cuda_logits_rows(chunk_bytes, row, (int)tokens_of(s)) * row;
-}
-
-size_t cuda_least_logits_bytes(enum dtype act, const struct step_bounds *s) {
-	return cuda_logits_bytes(act, s, LOGITS_LEAST_ROWS * cuda_logits_row_bytes(act, s->vp));
+size_t cuda_logits_bytes(enum dtype act, const struct step_bounds *s, int most_rows) {
+	return (size_t)cuda_logits_rows(most_rows, (int)tokens_of(s)) * cuda_logits_row_bytes(act, s->vp);
 }
 
 /* ---- input ---- */
@@ -141,12 +135,15 @@ void cuda_count_step_memory(enum dtype act, const struct step_bounds *s, size_t 
 	const size_t sums = cuda_partials_bytes(s) + cuda_rows_bytes(s), stages = CUDA_STAGES * cuda_stage_bytes(s);
 	const size_t input = cuda_micro_bytes(tokens_of(s), s->losses) + stages;
 	const size_t products = workspace_bytes + 2 * cuda_operand_bytes(act, s);
+	const size_t logits = cuda_logits_bytes(act, s, s->logits_rows);
+	const size_t trials = trial_bytes(s), attention = attention_bytes(act, s);
+	const bool is_large = logits > LOGITS_MODEST_BYTES;
 	*out = (struct step_memory){.pinned_bytes = cuda_micro_pinned_bytes(tokens_of(s), s->losses) + stages +
 												FETCHES * s->fetched * sizeof(float)};
-	step_memory_add(out, "logits", cuda_logits_bytes(act, s, CUDA_LOGITS_CHUNK_BYTES), cuda_least_logits_bytes(act, s));
+	step_memory_add(out, "logits", logits, logits);
 	step_memory_add(out, "products", products, products);
-	step_memory_add(out, "trials", trial_bytes(s), 0);
-	step_memory_add(out, "attention", attention_bytes(act, s), 0);
+	step_memory_add(out, "trials", trials, is_large ? trials : 0);
+	step_memory_add(out, "attention", attention, is_large ? attention : 0);
 	step_memory_add(out, "partial sums", sums, sums);
 	step_memory_add(out, "input and losses", input, input);
 	step_memory_add(out, "vectors", s->vectors * sizeof(float), s->vectors * sizeof(float));

@@ -27,13 +27,12 @@ size_t norm_backward_scratch_floats(int n, int c);
 int column_sum_slabs(int n);
 size_t column_sum_scratch_floats(int n, int c);
 
-/* A row of logits is padded to whole tiles; a chunk of them is at most `chunk_bytes`, but at least
- * a row: chunks of n rows are equal, and whole tiles if they have several. */
-enum { CUDA_LOGITS_TILE = 256, CUDA_LOGITS_ROW_ALIGN = 128, CUDA_LOGITS_CHUNK_BYTES = 256 << 20 };
+/* A row of logits is padded to whole tiles; a chunk of them has at most `most_rows` (0: any number)
+ * but at least a tile: chunks of n rows are equal, and whole tiles if they are several. */
+enum { CUDA_LOGITS_TILE = 256, CUDA_LOGITS_ROW_ALIGN = 128 };
 size_t cuda_logits_row_bytes(enum dtype act, int vp);
-int cuda_logits_rows(size_t chunk_bytes, size_t row_bytes, int n);
-size_t cuda_logits_bytes(enum dtype act, const struct step_bounds *s, size_t chunk_bytes);
-size_t cuda_least_logits_bytes(enum dtype act, const struct step_bounds *s);
+int cuda_logits_rows(int most_rows, int n);
+size_t cuda_logits_bytes(enum dtype act, const struct step_bounds *s, int most_rows);
 
 /* Returns the bytes of adamw's spans on their way to the device. */
 size_t cuda_spans_bytes(int n_spans);

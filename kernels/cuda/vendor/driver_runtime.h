@@ -4,8 +4,9 @@
  *
  * Functions and types have the runtime's names and meaning (docs.nvidia.com/cuda/cuda-runtime-api).
  * Streams, events and graphs are the driver's, and so NVIDIA's libraries take them. A device's
- * primary context is used, which those libraries use too, and is kept until the process ends. Error
- * numbers are the driver's: the runtime's are equal, but for cudaErrorInsufficientDriver.
+ * primary context is used, which those libraries use too: from the first call that needs one until
+ * the device's last user lets it go (driver_let_go). Error numbers are the driver's: the runtime's
+ * are equal, but for cudaErrorInsufficientDriver.
  *
  * Threads      each has its own current device (0 at first) and last error. */
 #ifndef RV_CUDA_VENDOR_DRIVER_RUNTIME_H

@@ -19,6 +19,12 @@ typedef struct {
 	char internal[128];
 } ncclUniqueId;
 
+typedef struct {
+	size_t size;
+	unsigned int magic, version;
+	int blocking;
+} ncclConfig_t;
+
 struct nccl_api {
 #define VENDOR_FUNCTION(result, name, parameters) result(*name) parameters;
 #include "kernels/cuda/vendor/nccl.def"

@@ -16,9 +16,10 @@ enum {
 };
 
 struct CUctx_st {
-	int device;
 	unsigned flags;
+	bool is_alive;
 };
+enum { CONTEXTS_MAX = 64 };
 struct CUstream_st {
 	bool captures;
 };
@@ -35,7 +36,9 @@ struct CUgraphExec_st {
 
 struct stand_in_counts stand_in;
 static bool is_initialized;
-static struct CUctx_st context;
+static struct CUctx_st contexts[CONTEXTS_MAX]; /* one after the other; none is used again */
+static int n_contexts, references;
+static unsigned primary_flags;
 static _Thread_local CUcontext current;
 
 struct stand_in_counts stand_in_count(void) {
@@ -51,9 +54,10 @@ int stand_in_capability(void) {
 	return setting("RIVULET_STAND_IN_CAPABILITY", DEFAULT_CAPABILITY);
 }
 
-/* Returns the error of a call that needs a context; CUDA_SUCCESS: the thread has one. */
+/* Returns the error of a call that needs a context; CUDA_SUCCESS: the thread has one that is not
+ * released. */
 static CUresult needs_context(void) {
-	return current ? CUDA_SUCCESS : ERROR_CONTEXT;
+	return current && current->is_alive ? CUDA_SUCCESS : ERROR_CONTEXT;
 }
 
 CUresult cuInit(unsigned flags) {
@@ -102,13 +106,31 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
 }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
-	context.flags = flags;
+	primary_flags = flags;
+	if (references > 0)
+		contexts[n_contexts - 1].flags = flags;
 	return device == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
-	context.device = device;
-	*out = &context;
+	if (device != 0 || n_contexts == CONTEXTS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (references++ == 0) {
+		contexts[n_contexts++] = (struct CUctx_st){primary_flags, true};
+		stand_in.contexts++;
+	}
+	*out = &contexts[n_contexts - 1];
+	return CUDA_SUCCESS;
+}
+
+/* It stays current in threads, which can do nothing with it. */
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+	if (device != 0 || references == 0)
+		return ERROR_CONTEXT;
+	if (--references == 0) {
+		contexts[n_contexts - 1].is_alive = false;
+		stand_in.contexts--;
+	}
 	return CUDA_SUCCESS;
 }
 
@@ -226,7 +248,7 @@ static void count_wait(bool sleeps) {
 }
 
 CUresult cuStreamSynchronize(CUstream s) {
-	count_wait((context.flags & CU_CTX_SCHED_BLOCKING_SYNC) != 0);
+	count_wait(current && (current->flags & CU_CTX_SCHED_BLOCKING_SYNC) != 0);
 	return state_of(s);
 }
 

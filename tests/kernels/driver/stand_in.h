@@ -10,7 +10,8 @@
 #define RV_TESTS_KERNELS_DRIVER_STAND_IN_H
 
 struct stand_in_counts {
-	int modules, ptx_modules;
+	int modules, ptx_modules, unloaded;
+	int contexts;                 /* that are not released */
 	int launches, functions;      /* functions: kernels that were looked for */
 	int captured, graph_launches; /* launches in captures */
 	int refusals;                 /* of modules, kernels and launches */

@@ -13,9 +13,10 @@ enum { EM_CUDA_ = 190, ERROR_NOT_FOUND = 500, BLOCK_THREADS_MAX = 1024, GRID_YZ_
 
 struct CUmod_st {
 	const unsigned char *image;
-	bool is_ptx;
+	bool is_ptx, is_unloaded;
 };
 struct CUfunc_st {
+	const struct CUmod_st *module;
 	char name[256];
 	int dynamic_shared_max;
 };
@@ -51,9 +52,17 @@ CUresult cuModuleLoadData(CUmodule *out, const void *image) {
 	if (code < 0 || (is_elf ? code / 10 != card / 10 : false) || code > card)
 		return refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "no code for this card", "a module");
 	*out = calloc(1, sizeof **out);
-	**out = (struct CUmod_st){image, !is_elf};
+	**out = (struct CUmod_st){image, !is_elf, false};
 	stand_in.modules++;
 	stand_in.ptx_modules += !is_elf;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleUnload(CUmodule m) {
+	if (!m || m->is_unloaded)
+		return refuse(CUDA_ERROR_INVALID_VALUE, "it is not loaded", "a module");
+	m->is_unloaded = true; /* kept: a launch of its kernels is refused */
+	stand_in.unloaded++;
 	return CUDA_SUCCESS;
 }
 
@@ -84,6 +93,7 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule m, const char *name) {
 	if (!has)
 		return refuse(ERROR_NOT_FOUND, "no such kernel in the module", name);
 	*out = calloc(1, sizeof **out);
+	(*out)->module = m;
 	(void)snprintf((*out)->name, sizeof(*out)->name, "%s", name);
 	stand_in.functions++;
 	return CUDA_SUCCESS;
@@ -106,6 +116,8 @@ CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute what, int value) 
 CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
 						unsigned shared, CUstream s, void **arguments, void **extra) {
 	const unsigned long threads = (unsigned long)bx * by * bz;
+	if (f->module->is_unloaded)
+		return refuse(CUDA_ERROR_INVALID_VALUE, "its module is unloaded", f->name);
 	if (!s || extra || !arguments || !arguments[0])
 		return refuse(CUDA_ERROR_INVALID_VALUE, "a launch without stream or arguments", f->name);
 	if (gx == 0 || gy == 0 || gz == 0 || gx > 0x7fffffffu || gy > GRID_YZ_MAX || gz > GRID_YZ_MAX)

@@ -3,12 +3,12 @@
  * the code for every card, and starts with a grid and shared memory that the card has; cards and
  * drivers that are too old are refused in one sentence. What is computed is not looked at: kernels
  * do not run. Skipped (77) where the plugin is not built, or needs the runtime. */
+#include "kernels/device.h"
 #include "kernels/plugin.h"
 #include "tests/common/check.h"
-#include "tests/kernels/driver/stand_in.h"
+#include "tests/kernels/driver/stand_in_counts.h"
 #include "train/model/model.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +16,6 @@
 #include <unistd.h>
 
 enum { SKIPPED = 77, STEPS = 3, BATCH = 2, CONTEXT = 70, VOCAB = 300, TEXT_BYTES = 600 };
-
-static struct stand_in_counts counts(void) {
-	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-	assert_non_null(library);
-	void *symbol = dlsym(library, "stand_in_count");
-	assert_non_null(symbol); /* not a real driver */
-	stand_in_count_fn *count;
-	memcpy(&count, &symbol, sizeof count);
-	return count();
-}
 
 /* Trains a model for some steps: plainly, captured, and replayed. */
 static void train(struct backend *be, const struct model_ops *family, int head_dim) {
@@ -66,7 +56,7 @@ static void train(struct backend *be, const struct model_ops *family, int head_d
 static void train_all(bool ptx) {
 	static const int head_dims[] = {24, 32, 64, 128};
 	const struct backend_plugin *p = NULL;
-	assert_ok(plugin_cuda(&p, &et));
+	assert_ok(plugin_load("cuda", &p, &et));
 	for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
 		const struct backend_options options = {.compute = dtype};
 		struct backend *be = NULL;
@@ -75,12 +65,14 @@ static void train_all(bool ptx) {
 			for (size_t i = 0; i < sizeof head_dims / sizeof head_dims[0]; i++)
 				train(be, model_registry[f], head_dims[i]);
 		backend_close(be);
+		assert_int_equal(stand_in_counts_now().contexts, 0); /* the driver's memory is free, too */
 	}
-	const struct stand_in_counts c = counts();
+	const struct stand_in_counts c = stand_in_counts_now();
 	print_message("%d modules (%d PTX), %d kernels, %d launches, %d of them captured, %d graphs launched\n", c.modules,
 				  c.ptx_modules, c.functions, c.launches, c.captured, c.graph_launches);
 	assert_int_equal(c.refusals, 0);
 	assert_int_equal(c.ptx_modules, ptx ? c.modules : 0);
+	assert_int_equal(c.unloaded, c.modules);
 	assert_int_equal(c.allocations, 0);
 	assert_true(c.spins == 0 && c.sleeps > 100); /* a person uses the processors */
 	assert_true(c.functions >= 50 && c.launches > 1000 && c.captured > 100 && c.graph_launches > 10);
@@ -92,6 +84,18 @@ struct card {
 	const char *says; /* the refusal of the card, or of the driver; NULL: none */
 };
 
+/* `auto` is the processor, with the reason; a GPU that was asked for is refused with the remedy. */
+static void check_the_processor_is_used(const char *says) {
+	struct device_choice choice;
+	struct rv_errtext why = {0};
+	assert_ok(device_choose("auto", &choice, &et));
+	assert_string_equal(choice.backend, "cpu");
+	assert_non_null(strstr(choice.why_not_gpu, says));
+	assert_true(device_choose("cuda", &choice, &why) != RV_OK);
+	assert_non_null(strstr(why.text, says));
+	assert_non_null(strstr(why.text, "--device cpu trains on the processor instead"));
+}
+
 /* Runs in a process of its own: a driver's answers do not change within one. */
 static int child(const struct card *c) {
 	(void)setenv("RIVULET_STAND_IN_CAPABILITY", c->capability, 1);
@@ -100,12 +104,13 @@ static int child(const struct card *c) {
 	struct rv_errtext why = {0};
 	struct plugin_device device;
 	int n = 0;
-	assert_ok(plugin_cuda(&p, &et));
+	assert_ok(plugin_load("cuda", &p, &et));
 	enum rv_err e = p->devices(&n, &why);
 	if (e == RV_OK)
 		e = p->device(0, &device, &why);
 	if (c->says) {
 		print_message("%s\n", why.text);
+		check_the_processor_is_used(c->says);
 		return e != RV_OK && strstr(why.text, c->says) ? 0 : 1;
 	}
 	assert_int_equal(e, RV_OK);
@@ -137,8 +142,10 @@ static void test_every_card(void **state) {
 
 static void test_old_cards_and_drivers_are_refused(void **state) {
 	(void)state;
-	const struct card cards[] = {{"75", "12000", false, "compute capability 7.5; 8.0 or newer is needed"},
-								 {"90", "11080", false, "older than CUDA 12.0 (525)"}};
+	const struct card cards[] = {
+		{"75", "12000", false,
+		 "is older than those that can train here (NVIDIA's compute capability 7.5, at least 8.0 is needed)"},
+		{"90", "11080", false, "older than CUDA 12.0 (525)"}};
 	for (size_t i = 0; i < sizeof cards / sizeof cards[0]; i++)
 		in_child(&cards[i]);
 }
@@ -153,7 +160,7 @@ int main(void) {
 	(void)setenv("RIVULET_CUDA_PLUGIN", PLUGIN, 1);
 	const struct backend_plugin *p = NULL;
 	struct rv_errtext et = {0};
-	if (plugin_cuda(&p, &et) != RV_OK) {
+	if (plugin_load("cuda", &p, &et) != RV_OK) {
 		(void)printf("skipped: %s\n", et.text);
 		return SKIPPED;
 	}

@@ -36,7 +36,7 @@ struct cublaslt_matmul_desc {
 	cudaDataType_t scale, bias_type, aux_type;
 	int32_t transa, transb;
 	uint32_t epilogue;
-	const void *bias;
+	void *bias; /* read; written with BGRADB */
 	void *aux;
 	int64_t aux_ld;
 };
@@ -214,6 +214,10 @@ static bool adds_bias(uint32_t epilogue) {
 	return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
 }
 
+static bool uses_vector(uint32_t epilogue) {
+	return adds_bias(epilogue) || epilogue == CUBLASLT_EPILOGUE_BGRADB;
+}
+
 static bool writes_aux(uint32_t epilogue) {
 	return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
 }
@@ -251,10 +255,10 @@ static cublasStatus_t check_epilogue(const struct problem *p) {
 	const struct cublaslt_matmul_desc *op = p->op;
 	if (op->epilogue == CUBLASLT_EPILOGUE_DEFAULT)
 		return CUBLAS_STATUS_SUCCESS;
-	if (!adds_bias(op->epilogue) && !uses_aux(op->epilogue))
+	if (!uses_vector(op->epilogue) && !uses_aux(op->epilogue))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	/* Types are those of the output; -1, the default, means that. */
-	if (adds_bias(op->epilogue) && op->bias_type != -1 && op->bias_type != p->d->type)
+	if (uses_vector(op->epilogue) && op->bias_type != -1 && op->bias_type != p->d->type)
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	if (uses_aux(op->epilogue) && ((op->aux_type != -1 && op->aux_type != p->d->type) ||
 								   op->aux_ld % AUX_LD_MULTIPLE != 0 || op->aux_ld < (int64_t)p->d->rows))
@@ -440,8 +444,21 @@ static void finish(const struct job *w, size_t i, size_t j, double x) {
 	put(w->at_d, i + j * (size_t)w->d.ld, w->d.type, (float)x);
 }
 
+/* Writes the sums of op(b)'s columns over k. */
+static void sum_columns(const struct job *w) {
+	uint64_t k = w->op.transb ? w->b.columns : w->b.rows;
+	for (size_t j = 0; j < w->d.columns; j++) {
+		float sum = 0;
+		for (size_t l = 0; l < k; l++)
+			sum += get(w->at_b, w->op.transb ? j + l * (size_t)w->b.ld : l + j * (size_t)w->b.ld, w->b.type);
+		put(w->op.bias, j, w->d.type, sum);
+	}
+}
+
 static void run(const void *arg) {
 	const struct job *w = arg;
+	if (w->op.epilogue == CUBLASLT_EPILOGUE_BGRADB)
+		sum_columns(w);
 	for (size_t j = 0; j < w->d.columns; j++)
 		for (size_t i = 0; i < w->d.rows; i++)
 			finish(w, i, j, (double)(w->alpha * whole_sum(w, i, j)));
@@ -452,7 +469,7 @@ static cublasStatus_t check_run(const struct job *w, const void *workspace, size
 	size_t alignment = options.more_alignment ? MORE_ALIGNMENT : algorithms[w->algorithm].alignment;
 	size_t needed = options.more_workspace ? workspace_bytes + 1 : workspace_of(w->algorithm, &w->d);
 	bool fused = w->op.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
-	if (!w->at_a || !w->at_b || !w->at_c || !w->at_d || (adds_bias(w->op.epilogue) && !w->op.bias) ||
+	if (!w->at_a || !w->at_b || !w->at_c || !w->at_d || (uses_vector(w->op.epilogue) && !w->op.bias) ||
 		(uses_aux(w->op.epilogue) && !w->op.aux) || (needed > 0 && !aligned(workspace, WORKSPACE_ALIGNMENT)))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	bool refused = !aligned(w->at_a, alignment) || !aligned(w->at_b, alignment) || !aligned(w->at_c, alignment) ||

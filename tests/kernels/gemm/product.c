@@ -81,6 +81,14 @@ static void expect(struct product_case *p) {
 		}
 }
 
+/* What is added to the sums that are there: of each row of op(a). */
+static void expect_sums(struct product_case *p) {
+	const struct gemm_call *c = &p->call;
+	for (size_t i = 0; p->row_sums && i < (size_t)c->m; i++)
+		for (size_t l = 0; l < (size_t)c->k; l++)
+			p->row_sums[i] += get(c->a, l * (size_t)c->lda + i, c->in);
+}
+
 static double *as_doubles(const void *p, size_t n, enum dtype type) {
 	double *out = malloc((n ? n : 1) * sizeof *out);
 	assert_non_null(out);
@@ -93,7 +101,7 @@ void product_init(struct product_case *p, const struct product_kind *k) {
 	struct gemm_call c = {.m = k->m,
 						  .n = k->n,
 						  .k = k->k,
-						  .lda = (k->a_transposed ? k->m : k->k) + k->padding,
+						  .lda = (k->a_transposed ? k->m : k->k) + (k->epilogue == GEMM_SUMS ? 0 : k->padding),
 						  .ldb = (k->b_transposed ? k->k : k->n) + k->padding,
 						  .ldd = k->n + k->padding,
 						  .a_transposed = k->a_transposed,
@@ -113,17 +121,24 @@ void product_init(struct product_case *p, const struct product_kind *k) {
 		c.bias = array(&p->memory[3], (size_t)k->n, k->in, other, seed + 4);
 	if (k->epilogue == GEMM_GELU || k->epilogue == GEMM_DGELU)
 		c.aux = array(&p->memory[4], d, k->out, other, seed + 5);
+	if (k->epilogue == GEMM_SUMS) {
+		c.row_sums = array(&p->memory[5], (size_t)k->m, DTYPE_F32, 0, seed + 6);
+		c.scratch = array(&p->memory[6], column_sum_scratch_floats(k->k, k->m), DTYPE_F32, other, seed + 7);
+	}
 	p->call = c;
 	p->d = as_doubles(c.d, d, k->out);
 	p->aux = as_doubles(c.aux, d, k->out);
+	p->row_sums = c.row_sums ? as_doubles(c.row_sums, (size_t)k->m, DTYPE_F32) : NULL;
 	expect(p);
+	expect_sums(p);
 }
 
 void product_release(struct product_case *p) {
-	for (int i = 0; i < 5; i++)
+	for (size_t i = 0; i < sizeof p->memory / sizeof p->memory[0]; i++)
 		assert_int_equal(cudaFree(p->memory[i]), cudaSuccess);
 	free(p->d);
 	free(p->aux);
+	free(p->row_sums);
 }
 
 static void check_matrix(const struct gemm_call *c, const char *name, const void *got, const double *want) {
@@ -142,11 +157,21 @@ static void check_matrix(const struct gemm_call *c, const char *name, const void
 	}
 }
 
+static void check_sums(const struct product_case *p) {
+	const struct gemm_call *c = &p->call;
+	for (size_t i = 0; i < (size_t)c->m; i++)
+		if (!(fabs(get(c->row_sums, i, DTYPE_F32) - p->row_sums[i]) <= 4e-6 * (1 + c->k)))
+			fail_msg("the sum of row %zu is %g, not %g (m %d n %d k %d)", i, get(c->row_sums, i, DTYPE_F32),
+					 p->row_sums[i], c->m, c->n, c->k);
+}
+
 void product_check(const struct product_case *p, cudaStream_t stream) {
 	assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
 	check_matrix(&p->call, "d", p->call.d, p->d);
 	if (p->call.aux)
 		check_matrix(&p->call, "aux", p->call.aux, p->aux);
+	if (p->row_sums)
+		check_sums(p);
 }
 
 void product_run(struct gemm *g, cudaStream_t stream, const struct product_kind *k) {

@@ -33,7 +33,7 @@ static void close_all(struct gemm *g) {
 /* ---- every kind of product ---- */
 
 static const int shapes[][3] = {{8, 16, 24}, {5, 8, 16}, {7, 9, 3}, {1, 1, 1}, {33, 40, 17}, {16, 129, 8}, {3, 64, 70}};
-enum { SHAPES = sizeof shapes / sizeof shapes[0], VARIANTS = 2 * 2 * 4 * 2 * 3 * 2 * 2 };
+enum { SHAPES = sizeof shapes / sizeof shapes[0], VARIANTS = 2 * 2 * 5 * 2 * 3 * 2 * 2 };
 
 /* Of a shape's variants, those that are run; every variant is run with some shape. */
 #ifdef __SANITIZE_ADDRESS__ /* a fiber costs ten times as much */
@@ -48,15 +48,18 @@ static bool kind_of(struct product_kind *k, int i, int v) {
 	*k = (struct product_kind){.m = shapes[i][0], .n = shapes[i][1], .k = shapes[i][2]};
 	k->a_transposed = v & 1;
 	k->b_transposed = v >> 1 & 1;
-	k->epilogue = (enum gemm_epilogue)(v >> 2 & 3);
-	k->padding = v >> 4 & 1 ? 8 : 0;
-	k->in = types[(v >> 5) % 3][0];
-	k->out = types[(v >> 5) % 3][1];
-	bool other = (v >> 5) / 3 & 1;
-	k->shift = (v >> 5) / 6 & 1;
-	k->accumulate = other && k->epilogue == GEMM_PLAIN;
+	k->padding = v >> 2 & 1 ? 8 : 0;
+	k->epilogue = (enum gemm_epilogue)((v >> 3) % 5);
+	v = (v >> 3) / 5;
+	k->in = types[v % 3][0];
+	k->out = types[v % 3][1];
+	bool other = v / 3 & 1, sums = k->epilogue == GEMM_SUMS;
+	k->shift = v / 6 & 1;
+	k->accumulate = other && (sums || k->epilogue == GEMM_PLAIN);
 	k->bias = k->epilogue == GEMM_BIAS || (k->epilogue == GEMM_GELU && other);
 	k->shift_epilogue = k->shift && other;
+	if (sums)
+		return k->a_transposed && !k->b_transposed && k->out == DTYPE_F32;
 	return k->epilogue == GEMM_PLAIN || k->in == k->out;
 }
 

@@ -79,17 +79,20 @@ static int run_products(const void *ctx) {
 	vendor_stand_in_missing(r->missing);
 	if (gemm_open(&g, NULL) != RV_OK)
 		return 1;
-	for (int i = 0; i < 3 * 8; i++) {
+	for (int i = 0; i < 3 * 10; i++) {
 		struct product_case p;
-		const enum gemm_epilogue epilogue = (enum gemm_epilogue)(i % 4);
-		const struct product_kind k = {.m = 24 + i % 8 / 4,
+		const enum gemm_epilogue epilogue = (enum gemm_epilogue)(i % 5);
+		const enum dtype type = i % 20 < 10 ? DTYPE_F32 : DTYPE_BF16;
+		const bool sums = epilogue == GEMM_SUMS;
+		const struct product_kind k = {.m = 24 + i % 10 / 5,
 									   .n = 16,
 									   .k = 40,
 									   .padding = 8,
 									   .bias = epilogue == GEMM_BIAS || epilogue == GEMM_GELU,
-									   .in = i % 16 < 8 ? DTYPE_F32 : DTYPE_BF16,
-									   .out = i % 16 < 8 ? DTYPE_F32 : DTYPE_BF16,
-									   .accumulate = epilogue == GEMM_PLAIN,
+									   .in = type,
+									   .out = sums ? DTYPE_F32 : type,
+									   .a_transposed = sums,
+									   .accumulate = sums || epilogue == GEMM_PLAIN,
 									   .epilogue = epilogue};
 		product_init(&p, &k);
 		emu_refuse(EMU_MALLOC, cudaErrorMemoryAllocation, r->no_trials_for);

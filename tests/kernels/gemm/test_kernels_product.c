@@ -43,6 +43,22 @@ static void test_every_layout_and_epilogue(void **state) {
 	print_message("%d products\n", n);
 }
 
+/* Sums of rows in the product: one tile, several each way, parts of tiles; k shorter than a step,
+ * and more steps than stages. */
+static void test_sums_of_rows(void **state) {
+	(void)state;
+	for (int m = 8; m <= 264; m += 64)
+		for (int k = 1; k <= 145; k += 24)
+			run(&(struct product_kind){.m = m,
+									   .n = m == 136 ? 264 : 24,
+									   .k = k,
+									   .a_transposed = true,
+									   .in = DTYPE_BF16,
+									   .out = DTYPE_F32,
+									   .accumulate = k % 48 == 1,
+									   .epilogue = GEMM_SUMS});
+}
+
 /* Rows and columns of a vocabulary, whose number is no multiple of 8 while its rows are. */
 static void test_odd_sizes(void **state) {
 	(void)state;
@@ -91,7 +107,7 @@ static void test_what_does_not_fit_is_computed_all_the_same(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_layout_and_epilogue),
-									   cmocka_unit_test(test_odd_sizes),
+									   cmocka_unit_test(test_odd_sizes), cmocka_unit_test(test_sums_of_rows),
 									   cmocka_unit_test(test_what_does_not_fit_is_computed_all_the_same)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static void test_line(void **state) {
 	const struct backend_plugin *p = NULL;
 	pthread_t threads[THREADS];
 	void *said[THREADS];
-	assert_ok(plugin_cuda(&p, &et));
+	assert_ok(plugin_load("cuda", &p, &et));
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, ask, (void *)(uintptr_t)p), 0);
 	for (int i = 0; i < THREADS; i++)
@@ -48,7 +48,7 @@ int main(void) {
 	(void)setenv("RIVULET_CUDA_PLUGIN", PLUGIN, 1);
 	const struct backend_plugin *p = NULL;
 	struct rv_errtext et = {0};
-	if (plugin_cuda(&p, &et) != RV_OK && strstr(et.text, "of another build")) {
+	if (plugin_load("cuda", &p, &et) != RV_OK && strstr(et.text, "of another build")) {
 		(void)printf("skipped: %s\n", et.text);
 		return SKIPPED;
 	}

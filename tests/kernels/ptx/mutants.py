@@ -207,6 +207,41 @@ SOURCE_MUTANTS = [
         "n >= p.b.outer",
         "n + 1 >= p.b.outer",
     ),
+    SourceMutant(
+        "every column of tiles adds the sums of rows",
+        (MMA_PRODUCT,),
+        MMA_PRODUCT + ".cu",
+        "SUMS && first_column == 0",
+        "SUMS",
+    ),
+    SourceMutant(
+        "a part of the sums of rows is left out",
+        (MMA_PRODUCT,),
+        MMA_PRODUCT + ".cu",
+        "part < PARTS; part++",
+        "part < PARTS - 1; part++",
+    ),
+    SourceMutant(
+        "two threads sum the same part of a slice",
+        (MMA_PRODUCT,),
+        MMA_PRODUCT + ".cu",
+        "/ PAIRS * (DEPTH / PARTS)",
+        "/ PAIRS / 2 * (DEPTH / PARTS)",
+    ),
+    SourceMutant(
+        "the sums of rows replace what was there",
+        (MMA_PRODUCT,),
+        MMA_PRODUCT + ".cu",
+        "p.row_sums[first_row + row] += sum",
+        "p.row_sums[first_row + row] = sum",
+    ),
+    SourceMutant(
+        "no barrier between the parts of the sums of rows and their reading",
+        (MMA_PRODUCT,),
+        MMA_PRODUCT + ".cu",
+        "kept[at + 1] = sums.y;\n\t__syncthreads();",
+        "kept[at + 1] = sums.y;",
+    ),
 ]
 
 

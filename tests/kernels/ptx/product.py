@@ -8,7 +8,7 @@ from streaming import error, gelu, gelu_slope, kernel_of, struct
 
 TILE, PRODUCT_THREADS = 64, 256  # of product.cu
 MMA_TILE, MMA_SHARED_BYTES = 128, 3 * 2 * 128 * 40 * 2  # of product_mma.cu; it has as many threads
-PLAIN, BIAS, GELU, DGELU = range(4)  # enum gemm_epilogue
+PLAIN, BIAS, GELU, DGELU, SUMS = range(5)  # enum gemm_epilogue
 FP32_ERROR = 1e-6  # relative to the sum of absolute values
 
 
@@ -77,18 +77,19 @@ def product_mma(kernels, m, n, k, transposed, out="bf16", epilogue=PLAIN, accumu
     before, raw_d, ldd = stored(draw, m, n, False, 0, bf16_out)
     below, raw_aux, _ = stored(draw, m, n, False, 0, bf16_out)
     bias, raw_bias, _ = stored(draw, 1, n, False, 0, True)
+    sums = draw.normal(0, 1, m).astype(np.float32)
     memory = GlobalMemory(1 << 20)
-    at = [memory.put(x) for x in (raw_a, raw_b, raw_d, raw_aux, raw_bias)]
+    at = [memory.put(x) for x in (raw_a, raw_b, raw_d, raw_aux, raw_bias, sums)]
     down, across = ((x + MMA_TILE - 1) // MMA_TILE for x in (m, n))
     argument = struct(
         at[0], np.uint64(lda), np.int32(m), np.int32(k),
         at[1], np.uint64(ldb), np.int32(n), np.int32(k),
         at[2], at[3], at[4] if epilogue in (BIAS, GELU) else np.uint64(0),
-        np.uint64(ldd), np.int32(epilogue), np.uint8(accumulate),
+        np.uint64(ldd), np.int32(epilogue), np.uint8(accumulate), at[5],
     )
-    layouts = f"ILb{int(not transposed[0])}ELb{int(transposed[1])}E"
+    instance = f"ILb{int(not transposed[0])}ELb{int(transposed[1])}ELb{int(epilogue == SUMS)}E"
     run(
-        kernel_of(kernels, layouts + ("13__nv_bfloat16E" if bf16_out else "fE")),
+        kernel_of(kernels, instance + ("13__nv_bfloat16E" if bf16_out else "fE")),
         memory,
         [argument, np.int32(down), np.int32(across)],
         Grid((down * across, 1, 1), (PRODUCT_THREADS, 1, 1), MMA_SHARED_BYTES),
@@ -106,5 +107,8 @@ def product_mma(kernels, m, n, k, transposed, out="bf16", epilogue=PLAIN, accumu
         scale = scale * (np.abs(below) + 2)
     if accumulate:
         x = x + before
+    if epilogue == SUMS:
+        got = memory.get(at[5], np.float32, m)
+        errors["row sums"] = error(got, sums + a.sum(axis=1), 0, FP32_ERROR * (np.abs(a).sum(axis=1) + 1))
     errors["d"] = error(read(memory, at[2], (m, n), bf16_out), x, relative, 4 * FP32_ERROR * scale)
     return errors

@@ -7,7 +7,7 @@ from interpreter import GlobalMemory, Grid, run
 from interpreter.values import from_bf16, to_bf16
 
 CLASSIFIER_THREADS, EPILOGUE_THREADS, ADAMW_THREADS = 512, 256, 256  # of the kernels' sources
-COLUMN_WARPS, COLUMN_SLAB_ROWS = 8, 64
+COLUMN_WARPS, REDUCE_WARPS, COLUMN_SLAB_ROWS = 8, 32, 64
 CODEC_BLOCK, CODEC_WARPS = 256, 8
 NULL = np.uint64(0)
 GEMM_BIAS, GEMM_GELU, GEMM_DGELU = 1, 2, 3  # enum gemm_epilogue
@@ -129,7 +129,7 @@ def column_sum(kernels, n, c, vector):
         kernel_of(kernels, "reduce_partials"),
         memory,
         [sums, NULL, partial, rows, c_arg, c_arg],
-        Grid(((c + 31) // 32, 1, 1), threads),
+        Grid(((c + 31) // 32, 1, 1), (32 * REDUCE_WARPS, 1, 1)),
     )
     exact = 1 + from_bf16(x).astype(np.float64).sum(axis=0)
     return {"sum": error(memory.get(sums, np.float32, c), exact, 1e-6, 1e-5)}
@@ -142,7 +142,7 @@ def reduce_two(kernels, rows, columns):
     put = memory.put(partial)
     sums, second = memory.put(np.ones(columns, np.float32)), memory.put(np.zeros(columns, np.float32))
     arguments = [sums, second, put, np.int32(rows), np.int32(columns), np.int32(2 * columns)]
-    grid = Grid(((columns + 31) // 32, 2, 1), (32 * COLUMN_WARPS, 1, 1))
+    grid = Grid(((columns + 31) // 32, 2, 1), (32 * REDUCE_WARPS, 1, 1))
     run(kernel_of(kernels, "reduce_partials"), memory, arguments, grid)
     exact = partial.astype(np.float64).sum(axis=0)
     return {

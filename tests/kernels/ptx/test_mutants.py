@@ -20,8 +20,9 @@ from reference import Shape
 # that its two buffers are used again.
 SHAPES = {FORWARD: Shape(1, 131, 4, 2, 32), BACKWARD: Shape(1, 67, 4, 2, 32)}
 
-# Kernels for head dimension 32; the product with a as it is used forward, b as it lies, bf16.
-ONLY = {FORWARD: ["ILi32E"], BACKWARD: ["ILi32E"], PRODUCT: [], MMA_PRODUCT: ["ILb1ELb0E13__nv_bfloat16E"]}
+# Kernels for head dimension 32; the products with a as it is used forward, b as it lies, bf16, and with
+# sums of rows.
+ONLY = {FORWARD: ["ILi32E"], BACKWARD: ["ILi32E"], PRODUCT: [], MMA_PRODUCT: ["ILb1ELb0ELb0E13__nv_bfloat16E", "ILb0ELb0ELb1EfE"]}
 
 
 # Both layouts of the operands, three slices of k and a part of one, one tile and a part of another.
@@ -31,8 +32,11 @@ PRODUCTS = [
 ]
 
 
-# More steps along k than stages, both halves of a tile, parts of it.
-MMA_PRODUCTS = [{"m": 72, "n": 16, "k": 136, "transposed": (False, False), "epilogue": product.GELU}]
+# More steps along k than stages, both halves of a tile, parts of it; sums of rows, two tiles across.
+MMA_PRODUCTS = [
+    {"m": 72, "n": 16, "k": 136, "transposed": (False, False), "epilogue": product.GELU},
+    {"m": 16, "n": 136, "k": 72, "transposed": (True, False), "out": "fp32", "epilogue": product.SUMS},
+]
 
 
 def product_verdict(kernels, of, cases):

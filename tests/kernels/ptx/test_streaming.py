@@ -46,6 +46,9 @@ CASES = [
     ("product_mma", product.product_mma, {"m": 21, "n": 136, "k": 136, "transposed": (False, True), "epilogue": product.GELU}),
     ("product_mma", product.product_mma, {"m": 40, "n": 24, "k": 72, "transposed": (False, False), "epilogue": product.DGELU}),
     ("product_mma", product.product_mma, {"m": 24, "n": 16, "k": 37, "transposed": (True, False), "out": "fp32", "accumulate": True}),
+    # Sums of rows: two tiles across, of which the first adds them; a part of a tile down.
+    ("product_mma", product.product_mma, {"m": 136, "n": 136, "k": 45, "transposed": (True, False), "out": "fp32", "epilogue": product.SUMS}),
+    ("product_mma", product.product_mma, {"m": 16, "n": 8, "k": 130, "transposed": (True, False), "out": "fp32", "epilogue": product.SUMS, "accumulate": True}),
     ("product_mma", product.product_mma, {"m": 16, "n": 13, "k": 40, "transposed": (True, True), "epilogue": product.BIAS, "ld_extra": 0}),
 ]
 

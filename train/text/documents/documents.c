@@ -65,7 +65,15 @@ static enum rv_err recognise(const struct mapped_file *file, enum packing packin
 	}
 	bool is_named_lines = ends_with(name, strlen(name), ".jsonl") || ends_with(name, strlen(name), ".ndjson");
 	*out = is_named_lines || text_is_json_lines(sample, n) ? DOCUMENTS_LINES : DOCUMENTS_TEXT;
-	return *out == DOCUMENTS_LINES ? RV_OK : text_check_sample(name, sample, n, et);
+	if (*out == DOCUMENTS_LINES)
+		return RV_OK;
+	if (packing == PACKING_NONE && length < strlen(file->path))
+		return rv_fail(et, RV_E_CORRUPT,
+					   "%.200s: its name says that it is compressed (%s), its first bytes do not: it is damaged, or it "
+					   "is not compressed and needs another name",
+					   file->path, file->path + length);
+	const enum rv_err e = text_check_sample(name, sample, n, et);
+	return e == RV_OK || packing == PACKING_NONE ? e : rv_fail_context(et, e, "%.200s, unpacked", file->path);
 }
 
 enum rv_err documents_recognise(const struct mapped_file *file, enum documents_kind *out, struct rv_errtext *et) {

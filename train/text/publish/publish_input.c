@@ -17,8 +17,9 @@ static enum rv_err add_paths(struct publish_input *in, const struct publish_choi
 		else
 			in->license[0] = '\0'; /* of several, none is all's */
 	}
-	return in->files.n_files > 0 ? RV_OK
-								 : rv_fail(et, RV_E_NOTFOUND, "%.200s: only empty files: nothing to publish", paths[0]);
+	return in->files.n_files > 0
+			   ? RV_OK
+			   : rv_fail(et, RV_E_NOTFOUND, "%.200s: no files, or only empty ones: nothing to publish", paths[0]);
 }
 
 /* Files of tokens are known by their header or their name; what is given as --format nanogpt has

@@ -124,18 +124,31 @@ static enum rv_err read_shard(const struct published *p, struct manifest_place a
 	return e;
 }
 
-enum rv_err published_read(const struct published *p, uint64_t begin, size_t n, int32_t *out, struct rv_errtext *et) {
+typedef enum rv_err (*shard_reader)(const struct published *p, struct manifest_place at, size_t n, int32_t *out,
+									struct rv_errtext *et);
+
+static enum rv_err read_by(const struct published *p, shard_reader read, uint64_t begin, size_t n, int32_t *out,
+						   struct rv_errtext *et) {
 	RV_ASSERT(begin <= (uint64_t)p->manifest.n_tokens && n <= (uint64_t)p->manifest.n_tokens - begin);
 	while (n > 0) {
 		const struct manifest_place at = manifest_place(&p->manifest, begin);
 		const uint64_t left = manifest_shard_tokens(&p->manifest, at.shard) - at.token;
 		const size_t part = n < left ? n : (size_t)left;
-		RV_TRY(read_shard(p, at, part, out, et));
+		RV_TRY(read(p, at, part, out, et));
 		begin += part;
 		out += part;
 		n -= part;
 	}
 	return RV_OK;
+}
+
+enum rv_err published_read(const struct published *p, uint64_t begin, size_t n, int32_t *out, struct rv_errtext *et) {
+	return read_by(p, read_shard, begin, n, out, et);
+}
+
+enum rv_err published_read_present(const struct published *p, uint64_t begin, size_t n, int32_t *out,
+								   struct rv_errtext *et) {
+	return read_by(p, read_present, begin, n, out, et);
 }
 
 /* ---- checks ---- */

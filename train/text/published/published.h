@@ -33,6 +33,10 @@ void published_on_missing(struct published *p, const struct published_missing *m
  * RV_E_IO. */
 enum rv_err published_read(const struct published *p, uint64_t begin, size_t n, int32_t *out, struct rv_errtext *et);
 
+/* The same, without waiting for anybody who gets shards: those that are missing are a fault. */
+enum rv_err published_read_present(const struct published *p, uint64_t begin, size_t n, int32_t *out,
+								   struct rv_errtext *et);
+
 /* Check a shard, a page and the tokenizer's file, whether they were checked before or not. Return
  * what published_read returns. */
 enum rv_err published_check_shard(const struct published *p, uint64_t shard, struct rv_errtext *et);

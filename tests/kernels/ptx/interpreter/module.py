@@ -60,8 +60,8 @@ def without_comments(text):
     return re.sub(r"//[^\n]*", "", text)
 
 
-def parse(text, only=""):
-    """Returns {name: Kernel} of a PTX module: of the kernels that have `only` in their names."""
+def parse(text, *only):
+    """Returns {name: Kernel} of a PTX module: of the kernels with one of `only` in their names; of all without."""
     text = without_comments(text)
     newlines = [m.start() for m in re.finditer("\n", text)]
     kernels, outside, at = {}, "", 0
@@ -69,7 +69,7 @@ def parse(text, only=""):
         end = closing_brace(text, entry.end())
         outside += text[at : entry.start()]
         at = end
-        if only not in entry.group(1):
+        if only and not any(part in entry.group(1) for part in only):
             continue
         kernel = Kernel(entry.group(1))
         add_parameters(kernel, entry.group(2))

@@ -1,0 +1,207 @@
+/* Two at odds in one row: one accuses the other alone, and both are linked with everybody. From
+ * then on neither owns chunks, so the same two cost one attempt; neither is named as at fault. */
+
+#include "tests/common/check.h"
+#include "tests/coordinator/core_rig.h"
+
+enum { ROUNDS = 40 };
+
+/* Sends a report with links to all others, and accusations of these members. */
+static void say(struct rig *r, uint32_t who, enum worker_phase phase, uint64_t suspects) {
+	struct report rep = rig_report(r, who, phase);
+	uint64_t places = 0;
+	for (uint32_t i = 0; i < 8; i++) {
+		const int place = document_find(rig_doc(r), i);
+		if (i != who)
+			report_add_path(&rep, i, PATH_DIALED);
+		if (suspects >> i & 1 && place >= 0)
+			places |= UINT64_C(1) << place;
+	}
+	rig_accuse(&rep, places);
+	rig_send(r, who, &rep);
+}
+
+static bool takes_part(const struct rig *r, uint32_t who) {
+	return document_find(rig_doc(r), who) >= 0;
+}
+
+static bool owns(const struct rig *r, uint32_t who) {
+	const struct document *d = rig_doc(r);
+	for (int i = 0; i < d->n_ranges; i++)
+		if (d->members[d->ranges[i].owner].member == who)
+			return true;
+	return false;
+}
+
+static void begin(struct rig *r, int n) {
+	rig_init(r, 2);
+	r->cfg.final_round = ROUNDS + 1;
+	rig_start(r);
+	rig_join(r, n);
+}
+
+static void freeze(struct rig *r, int n) {
+	rig_wait(r, RIG_S / 10); /* reports of before do not show that one is alive */
+	for (uint32_t i = 0; i < (uint32_t)n; i++)
+		say(r, i, WORKER_TRAINING, 0);
+	for (uint32_t i = 0; i < (uint32_t)n; i++)
+		say(r, i, WORKER_READY, 0);
+	assert_int_equal(rig_doc(r)->phase, RUN_REDUCE);
+}
+
+static void vote(struct rig *r, int n) {
+	const uint64_t round = rig_doc(r)->round;
+	for (uint32_t i = 0; i < (uint32_t)n && rig_doc(r)->round == round; i++)
+		if (takes_part(r, i))
+			say(r, i, WORKER_VOTED, 0);
+	assert_int_equal(rig_doc(r)->round, round + 1);
+}
+
+/* Lets `accuser` accuse `accused` until the attempt ends, or for seconds. Others reduce. */
+static bool costs_an_attempt(struct rig *r, int n, uint32_t accuser, uint32_t accused) {
+	const uint32_t attempt = rig_doc(r)->attempt;
+	for (int s = 0; s < 6 && rig_doc(r)->attempt == attempt; s++) {
+		for (uint32_t i = 0; i < (uint32_t)n; i++)
+			say(r, i, WORKER_REDUCING, i == accuser ? UINT64_C(1) << accused : 0);
+		rig_wait(r, RIG_S);
+	}
+	return rig_doc(r)->attempt != attempt;
+}
+
+/* 3 withholds from 0, or 0 says so in vain: it costs an attempt once, and then nobody anything. */
+static void test_the_same_two_cost_one_attempt(void **state) {
+	(void)state;
+	struct rig r;
+	int lost = 0;
+	begin(&r, 4);
+	for (int round = 0; round < ROUNDS; round++) {
+		freeze(&r, 4);
+		RIG_EXPECT_MEMBERS(&r, 0, 1, 2, 3);
+		const bool deal = owns(&r, 0) || owns(&r, 3);
+		assert_int_equal(deal, round == 0);
+		assert_true(owns(&r, 1) && owns(&r, 2));
+		lost += costs_an_attempt(&r, 4, 0, 3);
+		vote(&r, 4);
+	}
+	assert_int_equal(lost, 1);
+	assert_true(rig_saw(&r, CORE_EVENT_AT_ODDS, 0));
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_false(rig_saw(&r, CORE_EVENT_SUSPECTED, i));
+		assert_false(rig_saw(&r, CORE_EVENT_EXCLUDED, i));
+	}
+	rig_release(&r);
+}
+
+/* The last one accuses whom it deals with, in each round and attempt. Returns the attempts lost. */
+static int lost_to_one(struct rig *r, int n) {
+	const uint32_t liar = (uint32_t)n - 1;
+	int lost = 0;
+	begin(r, n);
+	for (int round = 0; round < ROUNDS; round++) {
+		freeze(r, n);
+		for (uint32_t i = 0; i < liar && takes_part(r, liar); i++)
+			if (takes_part(r, i) && (owns(r, i) || owns(r, liar)))
+				lost += costs_an_attempt(r, n, liar, i);
+		vote(r, n);
+	}
+	return lost;
+}
+
+/* It costs what makes it be at odds with most others, or with four, and then one attempt in 2, 4, 8
+ * ... rounds. */
+static void test_one_at_odds_with_many_is_left_out(void **state) {
+	(void)state;
+	for (int n = 4; n <= 8; n++) {
+		struct rig r;
+		const int lost = lost_to_one(&r, n);
+		assert_in_range(lost, 2, 10);
+		assert_true(rig_saw(&r, CORE_EVENT_EXCLUDED, (uint32_t)n - 1));
+		for (uint32_t i = 0; i < (uint32_t)n - 1; i++)
+			assert_false(rig_saw(&r, CORE_EVENT_EXCLUDED, i));
+		rig_release(&r);
+	}
+}
+
+/* The others vote over one that got other bytes from one of them: at odds, not mute. */
+static void test_one_outvoted_is_at_odds(void **state) {
+	(void)state;
+	struct rig r;
+	begin(&r, 4);
+	freeze(&r, 4);
+	say(&r, 0, WORKER_REDUCING, 1 << 3);
+	for (uint32_t i = 1; i < 4; i++)
+		say(&r, i, WORKER_VOTED, 0);
+	assert_int_equal(rig_doc(&r)->round, 1);
+	assert_true(rig_saw(&r, CORE_EVENT_AT_ODDS, 0));
+	assert_false(rig_saw(&r, CORE_EVENT_MUTE, 0));
+	freeze(&r, 4);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2, 3);
+	assert_true(!owns(&r, 0) && owns(&r, 1) && owns(&r, 2) && !owns(&r, 3));
+	rig_release(&r);
+}
+
+/* One that accuses half of the others, and is outvoted, may fail itself. */
+static void test_one_outvoted_against_many_is_mute(void **state) {
+	(void)state;
+	struct rig r;
+	begin(&r, 4);
+	freeze(&r, 4);
+	say(&r, 0, WORKER_REDUCING, 1 << 3 | 1 << 2);
+	for (uint32_t i = 1; i < 4; i++)
+		say(&r, i, WORKER_VOTED, 0);
+	assert_int_equal(rig_doc(&r)->round, 1);
+	assert_true(rig_saw(&r, CORE_EVENT_MUTE, 0));
+	freeze(&r, 4);
+	assert_true(owns(&r, 0) && owns(&r, 3));
+	rig_release(&r);
+}
+
+/* Returns the next member from `from` on that takes part, and is none of the last two; if there is
+ * one. */
+static uint32_t next_victim(const struct rig *r, int n, uint32_t from) {
+	uint32_t who = from % (uint32_t)(n - 2);
+	for (int i = 2; i < n && !takes_part(r, who); i++)
+		who = (who + 1) % (uint32_t)(n - 2);
+	return who;
+}
+
+/* The last two of eight accuse one together, another one in each attempt: nobody is excluded for
+ * that but themselves, and they cost a few attempts. */
+static void test_two_that_agree_exclude_nobody(void **state) {
+	(void)state;
+	enum { N = 8, LIARS = 2 };
+	struct rig r;
+	int lost = 0;
+	begin(&r, N);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		bool again = true;
+		freeze(&r, N);
+		for (uint32_t k = 0; again && k < N / 2 && takes_part(&r, N - 1) && takes_part(&r, N - 2); k++) {
+			const uint32_t attempt = rig_doc(&r)->attempt, victim = next_victim(&r, N, round + k);
+			for (int s = 0; s < 6 && rig_doc(&r)->attempt == attempt; s++) {
+				for (uint32_t i = 0; i < N; i++)
+					say(&r, i, WORKER_REDUCING, i >= N - LIARS ? UINT64_C(1) << victim : 0);
+				rig_wait(&r, RIG_S);
+			}
+			again = rig_doc(&r)->attempt != attempt;
+			lost += again;
+		}
+		vote(&r, N);
+	}
+	struct core_event ev;
+	while (core_next_event(r.core, &ev))
+		assert_true(ev.type != CORE_EVENT_EXCLUDED || ev.member >= N - LIARS);
+	assert_in_range(lost, 1, 3 * ROUNDS / 4);
+	rig_release(&r);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_same_two_cost_one_attempt),
+		cmocka_unit_test(test_one_at_odds_with_many_is_left_out),
+		cmocka_unit_test(test_two_that_agree_exclude_nobody),
+		cmocka_unit_test(test_one_outvoted_is_at_odds),
+		cmocka_unit_test(test_one_outvoted_against_many_is_mute),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
