@@ -11,16 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The newest may not have reached the disk; nor, with overlap-steps, the one before: those of a
- * snapshot and of the next encoding. */
-enum { COPIES = 3 };
-
 /* A replica's saved state. */
 struct replica_bytes {
 	uint8_t *at; /* NULL: none */
 	size_t n;
 };
 
+/* The copy of a replica from which its worker starts next. */
 struct replica_copy {
 	uint64_t round, steps;
 	struct participant_progress progress;
@@ -32,10 +29,11 @@ struct player {
 	const struct trace_record *trace;
 	struct participant *p; /* the run's */
 	int at;                /* the next event */
+	int starts;            /* the next event in which a process starts from a saved replica; trace->n: none */
 	bool
 		behind; /* theta_local is of a round that is gone by now: a later event replaces it, or it cannot be followed */
 	struct replica_bytes fresh; /* the replica as a new process makes it */
-	struct replica_copy copies[COPIES];
+	struct replica_copy copy;
 	struct replay_stream stream; /* in a run that leases its text */
 };
 
@@ -249,22 +247,34 @@ static enum rv_err save_into(struct replica *r, struct replica_bytes *s, struct 
 	return RV_OK;
 }
 
+/* Returns the next start from a saved replica; NULL: none comes. */
+static const struct trace_event *next_start(struct player *w) {
+	const struct trace_record *t = w->trace;
+	while (w->starts < t->n &&
+		   (w->starts < w->at || t->events[w->starts].kind != TRACE_START || !t->events[w->starts].saved))
+		w->starts++;
+	return w->starts < t->n ? &t->events[w->starts] : NULL;
+}
+
+static bool is_copy(const struct trace_event *start, uint64_t round, uint64_t steps) {
+	return start->from == round && start->to == steps;
+}
+
+/* Keeps the copy if the worker starts from it next. Any number may be newer than the one on disk: a
+ * full disk refuses them, and a process may be killed before its first one is written. */
 static enum rv_err take_copy(struct player *w, uint64_t round, uint64_t steps, struct rv_errtext *et) {
-	struct replica_copy oldest = w->copies[COPIES - 1];
-	memmove(&w->copies[1], &w->copies[0], (COPIES - 1) * sizeof w->copies[0]);
-	w->copies[0] = (struct replica_copy){.round = round,
-										 .steps = steps,
-										 .progress = participant_progress(w->p),
-										 .behind = w->behind,
-										 .state = oldest.state};
-	return save_into(w->p->replica, &w->copies[0].state, et);
+	const struct trace_event *start = next_start(w);
+	if (!start || !is_copy(start, round, steps))
+		return RV_OK;
+	w->copy.round = round;
+	w->copy.steps = steps;
+	w->copy.progress = participant_progress(w->p);
+	w->copy.behind = w->behind;
+	return save_into(w->p->replica, &w->copy.state, et);
 }
 
 static const struct replica_copy *saved_replica(const struct player *w, const struct trace_event *e) {
-	for (int i = 0; i < COPIES; i++)
-		if (w->copies[i].state.at && w->copies[i].round == e->from && w->copies[i].steps == e->to)
-			return &w->copies[i];
-	return NULL;
+	return w->copy.state.at && is_copy(e, w->copy.round, w->copy.steps) ? &w->copy : NULL;
 }
 
 static enum rv_err cannot_follow(const struct player *w, struct rv_errtext *et, const char *why) {
@@ -610,8 +620,7 @@ void replay_free(struct replay *p) {
 	for (int i = 0; i < LAB_MAX_WORKERS; i++) {
 		free(p->players[i].fresh.at);
 		replay_stream_release(&p->players[i].stream);
-		for (int k = 0; k < COPIES; k++)
-			free(p->players[i].copies[k].state.at);
+		free(p->players[i].copy.state.at);
 	}
 	replay_means_release(&p->means);
 	replay_reads_release(&p->reads);

@@ -21,6 +21,8 @@ struct told {
 	int n;
 	uint32_t attempt; /* of the outer step */
 	bool goes_back;   /* its disk is of the round before: it does that outer step and its own steps again */
+	int deaths;       /* processes that were killed after some steps of that round */
+	int copies;       /* of the replica that each of them made, one after each step, and the disk never had */
 };
 
 static struct lab_fixture f;
@@ -74,12 +76,36 @@ static void write_restart(struct rv_json_lines *t, uint32_t member, bool goes_ba
 	assert_int_equal(rv_json_lines_write(t, trace_train(STOPPED_IN, 0, STEPS, NULL), NULL), RV_OK);
 }
 
+/* Each process starts from the same copy, made at the end of the round before. */
+static void write_deaths(struct rv_json_lines *t, uint32_t member, const struct told *told) {
+	const struct trace_started again = {.member = member,
+										.boot = 100 + member,
+										.round = STOPPED_IN,
+										.saved = true,
+										.exact = true,
+										.saved_round = STOPPED_IN,
+										.threads = 1,
+										.dtype = "fp32"};
+	for (int death = 0; death < told->deaths; death++) {
+		for (uint64_t step = 0; step < (uint64_t)told->copies; step++) {
+			assert_ok(rv_json_lines_write(t, trace_train(STOPPED_IN, step, step + 1, NULL), &et));
+			assert_ok(rv_json_lines_write(t, trace_save(STOPPED_IN, step + 1), &et));
+		}
+		assert_ok(rv_json_lines_write(t, trace_start(&again), &et));
+	}
+}
+
 static void write_round(struct rv_json_lines *t, uint32_t member, uint64_t round, const struct told *told) {
 	const bool stops = round == STOPPED_IN;
 	const struct trace_roster usual = roster_of(round, 1, 1);
-	const struct trace_applied apply = {
-		.round = round, .participated = true, .chain = chains[round], .attempt = stops ? told->attempt : 1};
+	const struct trace_applied apply = {.round = round,
+										.participated = true,
+										.copy = true,
+										.chain = chains[round],
+										.attempt = stops ? told->attempt : 1};
 	uint64_t boot = (round > STOPPED_IN ? 200 : 100) + member;
+	if (stops)
+		write_deaths(t, member, told);
 	assert_int_equal(rv_json_lines_write(t, trace_train(round, 0, STEPS, NULL), NULL), RV_OK);
 	assert_int_equal(rv_json_lines_write(t, trace_encode(round, boot, true, true), NULL), RV_OK);
 	for (int i = 0; stops && i < told->n; i++)
@@ -204,6 +230,19 @@ static void test_a_participant_that_starts_again_from_the_round_before(void **st
 	replays((const struct told[]){back, back});
 	f.cfg.run.mix = 0;
 	record_run();
+}
+
+/* Processes that are killed before the disk has any copy of theirs, and one whose full disk refuses
+ * all: the next starts from the older copy that is on disk. */
+static void test_copies_that_the_disk_never_had(void **state) {
+	(void)state;
+	struct told dies = usual(2);
+	dies.copies = 1;
+	for (dies.deaths = 1; dies.deaths <= 4; dies.deaths++)
+		replays((const struct told[]){dies, usual(2)});
+	dies.deaths = 1;
+	dies.copies = STEPS;
+	replays((const struct told[]){dies, dies});
 }
 
 static void test_lines_that_are_none(void **state) {
@@ -436,6 +475,7 @@ int main(void) {
 		cmocka_unit_test(test_votes_that_contradict_each_other),
 		cmocka_unit_test(test_no_vote_of_that_attempt),
 		cmocka_unit_test(test_a_participant_that_starts_again_from_the_round_before),
+		cmocka_unit_test(test_copies_that_the_disk_never_had),
 		cmocka_unit_test(test_lines_that_are_none),
 		cmocka_unit_test(test_a_trace_names_the_dtype_of_its_worker),
 		cmocka_unit_test(test_a_trace_names_the_savings_of_each_process),
