@@ -4,10 +4,12 @@
 #include "base/assert.h"
 #include "base/clean_text.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PREFIX "#: "
+#define PREFIX          "#: "
+#define TEXT_MOST_BYTES (UINT64_C(1) << 60)
 
 #define FIELD(f) offsetof(struct run_about, f)
 #define TEXT_OPT(name, f, help)                                                                                        \
@@ -67,7 +69,19 @@ void run_about_print(const struct run_about *a, char out[RUN_ABOUT_BYTES]) {
 	}
 	if (a->round_s > 0)
 		n += (size_t)snprintf(out + n, RUN_ABOUT_BYTES - n, PREFIX "round-seconds = %.3g\n", a->round_s);
+	if (a->text_bytes > 0)
+		n += (size_t)snprintf(out + n, RUN_ABOUT_BYTES - n, PREFIX "text-bytes = %" PRIu64 "\n", a->text_bytes);
+	if (a->text_least_bytes > 0)
+		n += (size_t)snprintf(out + n, RUN_ABOUT_BYTES - n, PREFIX "text-least-bytes = %" PRIu64 "\n",
+							  a->text_least_bytes);
 	RV_ASSERT(n < RUN_ABOUT_BYTES);
+}
+
+/* Returns 0 for what is no size of a text. */
+static uint64_t read_size(const char *value) {
+	char *end;
+	const unsigned long long v = strtoull(value, &end, 10);
+	return end != value && *end == '\0' && value[0] != '-' && v <= TEXT_MOST_BYTES ? v : 0;
 }
 
 /* Takes "name = value", n bytes. */
@@ -88,6 +102,10 @@ static void take(struct run_about *out, const char *line, size_t n) {
 		const double s = strtod(value, NULL);
 		out->round_s = s > 0 && s < 1e9 ? s : 0;
 	}
+	if (strcmp(text, "text-bytes") == 0)
+		out->text_bytes = read_size(value);
+	if (strcmp(text, "text-least-bytes") == 0)
+		out->text_least_bytes = read_size(value);
 	for (int i = 0; i < TEXTS; i++)
 		if (strcmp(text, run_about_options[i].name) == 0)
 			(void)snprintf(text_of(out, &run_about_options[i]), run_about_options[i].cap, "%s", value);

@@ -7,10 +7,15 @@
 #include "base/err.h"
 #include "base/options.h"
 
+#include <stdint.h>
+
 struct run_about {
 	char name[65], purpose[321], operator_name[129], text_license[129], model_license[129];
 	char text_hosts[641]; /* of mirrors of the text: "a.example, b.example" */
-	double round_s;       /* no option: seconds of the run's latest rounds; 0: not known */
+	/* No options: */
+	double round_s;            /* seconds of the run's latest rounds; 0: not known */
+	uint64_t text_bytes;       /* size of the run's text; 0: not known, or there is none */
+	uint64_t text_least_bytes; /* what a worker must have room for (train/text/published/least_room.h); 0: not known */
 };
 
 enum { RUN_ABOUT_BYTES = 2048 };
@@ -22,7 +27,7 @@ extern const struct rv_option run_about_options[];
 /* Checks that every text is one line that can be read back from a configuration file. RV_E_INVALID
  * names the option. */
 enum rv_err run_about_check(const struct run_about *a, struct rv_errtext *et);
-/* Writes a line for each text that is not "". */
+/* Writes a line for each text that is not "", and each number that is known. */
 void run_about_print(const struct run_about *a, char out[RUN_ABOUT_BYTES]);
 /* Reads them from the beginning of a text that a coordinator sent; what is missing is "". Texts
  * lose control characters. Unknown lines, of a newer coordinator, are skipped. */

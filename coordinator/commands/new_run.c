@@ -16,6 +16,7 @@
 #include "coordinator/store/sqlite.h"
 #include "net/identity.h"
 #include "outer/global.h"
+#include "train/text/published/least_room.h"
 #include "train/text/published/mirror_hosts.h"
 
 #include <sodium.h>
@@ -173,6 +174,15 @@ static enum rv_err make(const struct run_dir *d, const char *root_path, const ch
 	return RV_OK;
 }
 
+/* States how much text there is: `dir` is where it lies. */
+static enum rv_err state_size(const char *dir, struct run_about *about, struct rv_errtext *et) {
+	struct manifest m;
+	RV_TRY(manifest_read(dir, &m, et));
+	about->text_bytes = manifest_text_bytes(&m);
+	about->text_least_bytes = least_room_bytes(&m);
+	return RV_OK;
+}
+
 /* Makes the run once its text is there: a directory without a store is none, so that an
  * interrupted publication can continue. */
 static enum rv_err make_with_text(struct new_run_options *o, const struct run_dir *d, struct rv_errtext *et) {
@@ -180,6 +190,8 @@ static enum rv_err make_with_text(struct new_run_options *o, const struct run_di
 	if (access(d->store, F_OK) == 0)
 		return rv_fail(et, RV_E_BUSY, "%s: there is a run already: choose another directory with --dir", o->dir);
 	RV_TRY(run_text_make(&o->text, d, &o->run, place, et));
+	if (o->text.data[0])
+		RV_TRY(state_size(place[0] ? place : d->text, &o->about, et));
 	RV_ASSERT(rv_options_print(run_config_options, &o->run, config, sizeof config) < sizeof config);
 	return make(d, o->root_key[0] != '\0' ? o->root_key : d->root_key, config, place, &o->about, et);
 }

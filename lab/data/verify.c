@@ -77,8 +77,7 @@ static enum rv_err check_all(struct verification *v, int level, int threads, str
 static enum rv_err verify(struct verification *v, int threads, struct rv_errtext *et) {
 	const struct manifest *m = published_manifest(v->text);
 	v->shape = index_shape_of(m);
-	v->total_bytes = (uint64_t)(m->n_shards - 1) * manifest_shard_bytes(m, 0) +
-					 manifest_shard_bytes(m, (uint64_t)m->n_shards - 1) + (uint64_t)m->n_shards * RV_HASH_BYTES;
+	v->total_bytes = manifest_text_bytes(m) + (uint64_t)m->n_shards * RV_HASH_BYTES;
 	RV_TRY(published_check_tokenizer(v->text, et));
 	for (int level = v->shape.levels - 1; level >= 0; level--)
 		RV_TRY(check_all(v, level, threads, et));

@@ -11,7 +11,9 @@ static void test_it_comes_back_before_a_configuration(void **state) {
 								.purpose = "A small model that explains Perl; C# and a=b are fine.",
 								.operator_name = "Ada <ada@example.org>",
 								.model_license = "Apache-2.0",
-								.round_s = 12.5};
+								.round_s = 12.5,
+								.text_bytes = 5000000000,
+								.text_least_bytes = 8390656};
 	struct run_about b;
 	struct run_config run;
 	char text[RUN_ABOUT_BYTES + 64];
@@ -27,6 +29,8 @@ static void test_it_comes_back_before_a_configuration(void **state) {
 	assert_string_equal(b.text_license, "");
 	assert_string_equal(b.model_license, a.model_license);
 	assert_true(b.round_s == 12.5);
+	assert_int_equal(b.text_bytes, a.text_bytes);
+	assert_int_equal(b.text_least_bytes, a.text_least_bytes);
 	assert_ok(run_config_parse(&run, "test", text, &et)); /* comments, to older programs */
 	assert_int_equal(run.rounds, 7);
 }
@@ -35,7 +39,9 @@ static void test_it_comes_back_before_a_configuration(void **state) {
 static void test_what_comes_is_bounded_and_clean(void **state) {
 	(void)state;
 	struct run_about a;
-	char text[4096] = "#: purpose = \x1b[2Jboo\n#: unknown = x\n#: operator\n#: round-seconds = -1\n#: run-name = ";
+	char text[4096] =
+		"#: purpose = \x1b[2Jboo\n#: unknown = x\n#: operator\n#: round-seconds = -1\n#: text-bytes = -1\n"
+		"#: text-least-bytes = 99999999999999999999\n#: run-name = ";
 	size_t n = strlen(text);
 	memset(text + n, 'x', 500);
 	text[n + 500] = '\0';
@@ -44,6 +50,8 @@ static void test_what_comes_is_bounded_and_clean(void **state) {
 	assert_string_equal(a.operator_name, "");
 	assert_int_equal(strlen(a.name), sizeof a.name - 1);
 	assert_true(a.round_s == 0);
+	assert_int_equal(a.text_bytes, 0);
+	assert_int_equal(a.text_least_bytes, 0);
 	run_about_read("", &a);
 	assert_string_equal(a.name, "");
 }

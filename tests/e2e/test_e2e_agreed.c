@@ -47,6 +47,26 @@ static void more_than_is_allowed_spends_no_invite(void **state) {
 	process_assert_exit(&e->workers[1], 0);
 }
 
+/* All of a short text is read from, so all of it must fit: the worker says so instead of fetching
+ * it again and again, and trains where it just fits. */
+static void a_cache_below_a_short_text_is_refused(void **state) {
+	enum { BLOCKS = 64, SHARD_BLOCKS = 8, BYTES = BLOCKS * 32768 + BLOCKS / SHARD_BLOCKS * 1024 };
+	static struct e2e whole, *const e = &whole;
+	char fits[32];
+	*state = e;
+	e2e_publish(e, BLOCKS, SHARD_BLOCKS, 1);
+	e2e_open_handed_out(e, E2E_STEADY "rounds = 3\nsteps-per-round = 2\nmin-workers = 1\n", 1);
+	e->says_little = true;
+	expect_refused(e, "--data-cache=600kB",
+				   "--data-cache allows 600000 bytes for the run's text, and at least 2105344 must fit");
+	assert_int_equal(BYTES, 2105344);
+	(void)snprintf(fits, sizeof fits, "--data-cache=%d", BYTES);
+	e->worker_args[0] = fits;
+	e2e_launch_worker(e, 0);
+	process_assert_exit(&e->workers[0], 0);
+	e->worker_args[0] = NULL;
+}
+
 /* ---- later ---- */
 
 /* Changes the configuration in the store of a coordinator that does not run. */
@@ -96,6 +116,7 @@ static void what_is_asked_later_is_not_followed(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(more_than_is_allowed_spends_no_invite, e2e_teardown),
+		cmocka_unit_test_teardown(a_cache_below_a_short_text_is_refused, e2e_teardown),
 		cmocka_unit_test_teardown(what_is_asked_later_is_not_followed, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,26 @@ static void a_pass_reads_one_shard_after_the_other(void **state) {
 	}
 }
 
+/* A short text is read from everywhere in it; of a long one, a window and the beginning of the
+ * next. */
+static void the_least_room_holds_what_is_read_in_turns(void **state) {
+	(void)state;
+	static const struct {
+		int64_t blocks, shard_blocks, least_shards; /* 0: all */
+	} cases[] = {{1023, 128, 0}, {64, 8, 0},      {1, 128, 0},      {1024, 128, 2}, {100000, 128, 2},
+				 {5000, 32, 5},  {5000, 4096, 0}, {50000, 4096, 2}, {5000, 100, 3}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct manifest m = {.vocab = 256, .n_tokens = cases[i].blocks * DATA_BLOCK, .holdout_every = 50};
+		m.shard_tokens = cases[i].shard_blocks * DATA_BLOCK;
+		m.n_shards = (m.n_tokens + m.shard_tokens - 1) / m.shard_tokens;
+		const uint64_t all = (uint64_t)(m.n_tokens * 2 + m.n_shards * 1024);
+		assert_int_equal(manifest_text_bytes(&m), all);
+		const uint64_t least =
+			cases[i].least_shards == 0 ? all : (uint64_t)cases[i].least_shards * (uint64_t)(m.shard_tokens * 2 + 1024);
+		assert_int_equal(least_room_bytes(&m), least);
+	}
+}
+
 /* Of a terabyte: each stretch of a thousand sequences lies in a window or two. */
 static void few_shards_are_read_at_a_time(void **state) {
 	(void)state;
@@ -147,6 +167,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pass_reads_each_sequence_once),
 		cmocka_unit_test(a_pass_reads_one_shard_after_the_other),
+		cmocka_unit_test(the_least_room_holds_what_is_read_in_turns),
 		cmocka_unit_test(few_shards_are_read_at_a_time),
 		cmocka_unit_test(passes_and_seeds_differ),
 		cmocka_unit_test(windows_and_sequences_are_drawn_evenly),

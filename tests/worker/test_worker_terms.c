@@ -16,7 +16,7 @@ static const struct terms_needs needs = {.parameters = 124000000,
 										 .rounds = 500,
 										 .tokens_per_round = 61440,
 										 .memory_bytes = 2600000000,
-										 .disk_bytes = 3000000000,
+										 .state_disk_bytes = 3000000000,
 										 .text_bytes = 20000000000,
 										 .state_bytes = 1000000000,
 										 .round_bytes = 250000000,
@@ -55,6 +55,22 @@ static void test_it_says_what_is_asked_for(void **state) {
 	assert_null(strstr(text, "those hosts"));
 }
 
+/* A person sees what of the disk is the text, as far as the coordinator states it. */
+static void test_the_disk_holds_the_text_too(void **state) {
+	(void)state;
+	struct terms_needs n = needs;
+	char text[TERMS_BYTES];
+	n.text_least_bytes = 500000000;
+	terms_text(&about, &n, text);
+	assert_non_null(strstr(text, "3.50 GB at least, of these 500 MB of the run's text, and up to 20.0 GB of that"));
+	n.text_bytes = n.text_least_bytes; /* all of a short text */
+	terms_text(&about, &n, text);
+	assert_non_null(strstr(text, "3.50 GB at least, of these 500 MB of the run's text\n"));
+	n.text_bytes = n.text_least_bytes = 0;
+	terms_text(&about, &n, text);
+	assert_non_null(strstr(text, "3.00 GB at least\n"));
+}
+
 /* The longest texts fit. */
 static void test_it_is_bounded(void **state) {
 	(void)state;
@@ -66,6 +82,7 @@ static void test_it_is_bounded(void **state) {
 	memset(a.text_license, 't', sizeof a.text_license - 1);
 	memset(a.model_license, 'm', sizeof a.model_license - 1);
 	memset(a.text_hosts, 'h', sizeof a.text_hosts - 1);
+	a.text_bytes = a.text_least_bytes = UINT64_C(1) << 60;
 	terms_text(&a, &needs, text);
 	assert_non_null(strstr(text, "stays in the model.\n"));
 }
@@ -101,8 +118,8 @@ static void test_another_run_is_asked_for_again(void **state) {
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_it_says_what_is_asked_for),
-									   cmocka_unit_test(test_it_is_bounded),
-									   cmocka_unit_test(test_another_run_is_asked_for_again)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_it_says_what_is_asked_for), cmocka_unit_test(test_the_disk_holds_the_text_too),
+		cmocka_unit_test(test_it_is_bounded), cmocka_unit_test(test_another_run_is_asked_for_again)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,7 +143,7 @@ static void the_manifest_must_be_the_runs(void **state) {
 	assert_null(text_cache_manifest(c));
 	text_cache_close(c);
 	assert_ok(text_cache_open(dir, &data_hash, TEXT_FIXTURE_SHARD_BYTES, &c, &et));
-	assert_int_equal(text_cache_take_manifest(c, bytes, n, &why), RV_E_RANGE);
+	assert_int_equal(text_cache_take_manifest(c, bytes, n, &why), RV_E_FULL);
 	assert_non_null(strstr(why.text, "two must fit"));
 	text_cache_close(c);
 	free(bytes);

@@ -10,12 +10,9 @@
 #ifndef RV_TRAIN_TEXT_SEQUENCE_ORDER_H
 #define RV_TRAIN_TEXT_SEQUENCE_ORDER_H
 
-#include <stdint.h>
+#include "train/text/published/least_room.h"
 
-enum {
-	ORDER_WINDOW_BLOCKS = 128, /* 2,097,152 tokens, held-out blocks counted */
-	ORDER_LEAST_BLOCKS = 1024  /* a shorter text is one window: a part of it is from everywhere in it */
-};
+#include <stdint.h>
 
 /* Windows with one number of training blocks. */
 struct window_class {

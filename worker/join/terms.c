@@ -57,6 +57,16 @@ static void add_run(struct text *t, const struct run_about *a, const struct term
 			a->text_hosts[0] ? ", and from " : "", a->text_hosts);
 }
 
+static void add_disk(struct text *t, const struct terms_needs *n) {
+	add(t, "  disk:       %sB at least", brief(n->state_disk_bytes + n->text_least_bytes).at);
+	if (n->text_least_bytes > 0)
+		add(t, ", of these %sB of the run's text", brief(n->text_least_bytes).at);
+	if (n->text_bytes > n->text_least_bytes)
+		add(t, ", and up to %sB of %s (--data-cache)", brief(n->text_bytes).at,
+			n->text_least_bytes > 0 ? "that" : "the run's text");
+	add(t, "\n");
+}
+
 static void add_needs(struct text *t, const struct run_about *a, const struct terms_needs *n) {
 	add(t, "On this computer it takes\n");
 	add(t, "  computing:  %s, whenever this program runs; %s tokens a round, %" PRIu64 " rounds\n", n->computes,
@@ -67,10 +77,8 @@ static void add_needs(struct text *t, const struct run_about *a, const struct te
 		add(t, "  time:       not known yet: the run has not finished a round\n");
 	if (n->memory_bytes > 0)
 		add(t, "  memory:     %sB\n", brief(n->memory_bytes).at);
-	add(t, "  disk:       %sB at least", brief(n->disk_bytes).at);
-	if (n->text_bytes > 0)
-		add(t, ", and up to %sB of the run's text (--data-cache)", brief(n->text_bytes).at);
-	add(t, "\n  line:       %sB to begin with, then about %sB up and as much down a round", brief(n->state_bytes).at,
+	add_disk(t, n);
+	add(t, "  line:       %sB to begin with, then about %sB up and as much down a round", brief(n->state_bytes).at,
 		brief(n->round_bytes).at);
 	if (a->round_s > 0)
 		add(t, " (%sbit/s each way on average)", brief((uint64_t)(8.0 * (double)n->round_bytes / a->round_s)).at);

@@ -13,12 +13,13 @@
 struct terms_needs {
 	uint64_t parameters, rounds, tokens_per_round; /* of this worker */
 	uint64_t memory_bytes;                         /* host memory at its peak; 0: not known */
-	uint64_t disk_bytes;                           /* at least, without the text */
-	uint64_t text_bytes;     /* most of the run's text that is kept on the disk; 0: the run has none */
-	uint64_t state_bytes;    /* fetched at the join */
-	uint64_t round_bytes;    /* sent in a round, and received, about */
-	const char *computes;    /* "the processor (2 cores)" */
-	const char *coordinator; /* HOST:PORT */
+	uint64_t state_disk_bytes;                     /* at least, without the text */
+	uint64_t text_bytes;       /* most of the run's text that is kept on the disk; 0: none is fetched */
+	uint64_t text_least_bytes; /* of these, at least; 0: not known */
+	uint64_t state_bytes;      /* fetched at the join */
+	uint64_t round_bytes;      /* sent in a round, and received, about */
+	const char *computes;      /* "the processor (2 cores)" */
+	const char *coordinator;   /* HOST:PORT */
 };
 
 enum { TERMS_BYTES = 4096 };

@@ -28,7 +28,8 @@ const struct rv_option worker_options_table[] = {
 	STRING_OPT("field", field, DOCUMENTS_FIELD_DEFAULT, "Worker", "Of --data: " DOCUMENTS_FIELD_HELP),
 	{"data-cache", RV_OPT_BYTES, FIELD(data_cache), 0, "20GB", 1, 9007199254740992.0, NULL,
 	 "Most of the run's text that is kept on the disk, in DIR/data, if the run hands it out: the parts that will be "
-	 "read soon, then those read last. At least two of its shards, which are 4 MiB as a rule.",
+	 "read soon, then those read last. At least two of its shards, which are 4 MiB as a rule; all of a text below 33 "
+	 "MB.",
 	 "Worker"},
 	STRING_OPT("tokenizer", tokenizer, "", "Worker",
 			   "The run's tokenizer (tokenizer.json), which makes tokens of text; token shards and runs on bytes need "

@@ -41,6 +41,7 @@ static uint64_t memory_bytes(const struct session *s, const struct run_config *r
 static enum rv_err needs_of(const struct session *s, const struct run_config *run, struct terms_needs *out,
 							struct rv_errtext *et) {
 	struct model_extent extent;
+	struct session_disk_plan disk;
 	struct global_config g;
 	RV_TRY(session_global_of(run, &extent, &g, et));
 	const struct chunking chunks = global_round_chunks(&g, 0);
@@ -48,8 +49,12 @@ static enum rv_err needs_of(const struct session *s, const struct run_config *ru
 	out->rounds = (uint64_t)run->rounds;
 	out->tokens_per_round = (uint64_t)(run->batch * run->grad_accum * run->context * run->steps_per_round);
 	out->memory_bytes = memory_bytes(s, run);
-	out->disk_bytes = session_least_disk_bytes(&g) + session_audit_disk_bytes(run, &g);
-	out->text_bytes = run->data_hash[0] && !s->member.data[0] ? (uint64_t)s->opt->data_cache : 0;
+	out->state_disk_bytes = session_least_disk_bytes(&g) + session_audit_disk_bytes(run, &g);
+	RV_TRY(session_plan_disk(s, run, &g, &disk, et));
+	out->text_bytes = disk.text_bytes;
+	if (s->about.text_bytes > 0 && s->about.text_bytes < out->text_bytes)
+		out->text_bytes = s->about.text_bytes;
+	out->text_least_bytes = disk.text_least_bytes;
 	out->state_bytes = state_file_max_bytes(&g, STATE_KIND_SNAPSHOT, 0);
 	out->round_bytes = chunking_total_bytes(&chunks, global_sent(&g)) + chunking_total_bytes(&chunks, g.codec);
 	return RV_OK;
@@ -140,19 +145,17 @@ static enum rv_err ask(struct session *s, const char *terms, struct rv_errtext *
 
 enum rv_err session_ask_consent(struct session *s, const struct run_config *run, const char *config,
 								struct rv_errtext *et) {
-	struct run_about about, last;
+	struct run_about last;
 	struct rv_hash accepted = {{0}};
 	char terms[TERMS_BYTES], computes[SESSION_COMPUTES_BYTES], coordinator[NET_ADDR_BYTES] = "";
 	struct terms_needs needs = {.computes = computes, .coordinator = coordinator};
-	run_about_read(config, &about);
-	s->about = about;
-	const struct rv_hash hash = terms_hash(&about, config);
+	const struct rv_hash hash = terms_hash(&s->about, config);
 	if (terms_read(s->opt->dir, &last, &accepted) && rv_hash_equal(&hash, &accepted))
 		return RV_OK;
 	session_computes(s, computes);
 	(void)address_format(&s->member.invite.coordinator, coordinator);
 	RV_TRY(needs_of(s, run, &needs, et));
-	terms_text(&about, &needs, terms);
+	terms_text(&s->about, &needs, terms);
 	RV_TRY(ask(s, terms, et));
-	return terms_write(s->opt->dir, &about, &hash, et);
+	return terms_write(s->opt->dir, &s->about, &hash, et);
 }

@@ -59,20 +59,44 @@ static uint64_t state_bytes(const struct run_config *run, const struct global_co
 		   session_audit_disk_bytes(run, g) + vector;
 }
 
+/* Returns true if the run hands its text out, and this worker has none of its own. */
+static bool fetches_text(const struct session *s, const struct run_config *run) {
+	return run->data_hash[0] != '\0' && s->member.data[0] == '\0';
+}
+
 /* Returns the least of the text that a worker can read from without fetching it again and again:
- * all of a text that is read from everywhere in it. Two shards of a longer one take less. */
-static uint64_t least_text(const struct session *s, const struct run_config *run) {
+ * what the coordinator states, or else all of the longest text that is read from everywhere in it.
+ * */
+static uint64_t least_text(const struct session *s) {
 	enum { TOKEN_BYTES = 2 };
-	return run->data_hash[0] && !s->member.data[0] ? (uint64_t)ORDER_LEAST_BLOCKS * DATA_BLOCK * TOKEN_BYTES : 0;
+	return s->about.text_least_bytes > 0 ? s->about.text_least_bytes
+										 : (uint64_t)ORDER_LEAST_BLOCKS * DATA_BLOCK * TOKEN_BYTES;
+}
+
+enum rv_err session_check_text_room(const struct session *s, uint64_t room_bytes, uint64_t least_bytes,
+									struct rv_errtext *et) {
+	const uint64_t cache = (uint64_t)s->opt->data_cache, lacks = least_bytes - room_bytes;
+	const bool by_cap = room_bytes < cache;
+	if (room_bytes >= least_bytes)
+		return RV_OK;
+	return rv_fail(
+		et, RV_E_FULL,
+		"%s %" PRIu64 " bytes for the run's text, and at least %" PRIu64
+		" must fit: it is read from all over that much, and would be fetched again and again: allow %s %" PRIu64,
+		by_cap ? "--max-disk leaves" : "--data-cache allows", room_bytes, least_bytes,
+		by_cap ? "--max-disk" : "--data-cache", by_cap ? (uint64_t)s->opt->max_disk + lacks : least_bytes);
 }
 
 enum rv_err session_plan_disk(const struct session *s, const struct run_config *run, const struct global_config *g,
 							  struct session_disk_plan *out, struct rv_errtext *et) {
 	enum { KEPT_WITH_A_CAP = 2 }; /* of `all` */
-	const uint64_t cap = (uint64_t)s->opt->max_disk, text = least_text(s, run);
+	const bool fetches = fetches_text(s, run);
+	const uint64_t cap = (uint64_t)s->opt->max_disk, text = fetches ? least_text(s) : 0;
 	const int64_t least = run_audits_least_snapshots(run), asked = s->opt->keep_snapshots;
 	*out = (struct session_disk_plan){.keep_snapshots = (uint64_t)(asked > 0 && asked < least ? least : asked),
-									  .text_bytes = (uint64_t)s->opt->data_cache};
+									  .text_bytes = fetches ? (uint64_t)s->opt->data_cache : 0,
+									  .text_least_bytes = fetches ? s->about.text_least_bytes : 0};
+	RV_TRY(session_check_text_room(s, out->text_bytes, out->text_least_bytes, et));
 	if (cap == 0)
 		return RV_OK;
 	int64_t keep = asked > 0 ? asked : KEPT_WITH_A_CAP;

@@ -480,17 +480,22 @@ enum rv_err session_check_settings(const struct session *s, struct rv_errtext *e
 
 /* ---- disk_plan.c ---- */
 struct session_disk_plan {
-	uint64_t keep_snapshots; /* 0: all */
-	uint64_t text_bytes;     /* of the run's text that are kept */
+	uint64_t keep_snapshots;   /* 0: all */
+	uint64_t text_bytes;       /* most of the run's text that is kept; 0: none is fetched */
+	uint64_t text_least_bytes; /* of these, what the text needs; 0: the coordinator does not state it */
 };
 /* Returns what is kept for auditors: contributions, inner states, and one more of each while it is
  * written. */
 uint64_t session_audit_disk_bytes(const struct run_config *run, const struct global_config *g);
 /* Returns how much of that is not in the directory yet. */
 uint64_t session_audit_disk_missing(const char *dir, const struct run_config *run, const struct global_config *g);
-/* Divides what --max-disk allows. RV_E_FULL: it is too little for the run. */
+/* Divides what --max-disk allows. RV_E_FULL: it is too little for the run, or --data-cache is for
+ * what the coordinator states of its text. */
 enum rv_err session_plan_disk(const struct session *s, const struct run_config *run, const struct global_config *g,
 							  struct session_disk_plan *out, struct rv_errtext *et);
+/* Refuses less room for the run's text than `least_bytes`. RV_E_FULL. */
+enum rv_err session_check_text_room(const struct session *s, uint64_t room_bytes, uint64_t least_bytes,
+									struct rv_errtext *et);
 
 /* ---- traffic.c ---- */
 /* Bytes on the line since the session began, headers of TCP/IP included. */

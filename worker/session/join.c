@@ -37,6 +37,7 @@ static enum rv_err check_config(struct session *s, const char *text, struct rv_e
 			et, e,
 			"this program cannot take part in the run; if it is older than the coordinator's, update "
 			"it. What it does not know");
+	run_about_read(text, &s->about);
 	RV_TRY(session_preflight(s, &run, et));
 	RV_TRY(session_ask_consent(s, &run, text, et));
 	s->member.agreed = rv_run_hash(s->member.invite.run_id, run_about_skip(text));

@@ -36,7 +36,9 @@ enum rv_err session_check_kept(const struct worker_options *o, struct rv_errtext
 		return rv_fail(et, RV_E_NOMEM, "no memory to check the settings");
 	struct worker_options opt = *o;
 	enum rv_err e = RV_OK;
+	struct rv_hash accepted;
 	s->opt = &opt;
+	(void)terms_read(o->dir, &s->about, &accepted);
 	if (membership_load(o->dir, NULL, &s->member, NULL) == RV_OK) { /* a fault is reported by the start */
 		e = session_check_settings(s, et);
 		membership_release(&s->member);

@@ -68,6 +68,7 @@ enum rv_err session_open_text(struct session *s, struct rv_errtext *et) {
 	RV_TRY(e);
 	text_set_stops(s->text, stops, s);
 	const struct manifest *m = text_manifest(s->text);
+	RV_TRY(session_check_text_room(s, cfg.quota_bytes, least_room_bytes(m), et));
 	s->order = sequence_order_of((uint64_t)m->n_tokens, (uint32_t)m->holdout_every, (uint32_t)run->context,
 								 (uint64_t)run->seed);
 	const struct heldout h =

@@ -84,13 +84,13 @@ static enum rv_err scan(struct text_cache *c, struct rv_errtext *et) {
 }
 
 static enum rv_err check_quota(const struct text_cache *c, const struct manifest *m, struct rv_errtext *et) {
-	const uint64_t shard = manifest_shard_bytes(m, 0);
-	return c->shelf.quota_bytes >= LEAST_SHARDS * shard
-			   ? RV_OK
-			   : rv_fail(et, RV_E_RANGE,
-						 "--data-cache of %" PRIu64 " bytes: this text has shards of %" PRIu64
-						 " bytes, and two must fit: at least %" PRIu64,
-						 c->shelf.quota_bytes, shard, LEAST_SHARDS * shard);
+	const uint64_t shard = manifest_shard_bytes(m, 0), all = manifest_text_bytes(m);
+	const uint64_t least = LEAST_SHARDS * shard < all ? LEAST_SHARDS * shard : all;
+	return c->shelf.quota_bytes >= least ? RV_OK
+										 : rv_fail(et, RV_E_FULL,
+												   "--data-cache of %" PRIu64 " bytes: this text has shards of %" PRIu64
+												   " bytes, and two must fit: at least %" PRIu64,
+												   c->shelf.quota_bytes, shard, least);
 }
 
 static bool is_this_text(const struct text_cache *c, const struct manifest *m) {

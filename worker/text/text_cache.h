@@ -19,8 +19,8 @@ enum { TEXT_CACHE_PARTS = 64 /* files under way at once */ };
 struct text_cache;
 
 /* Opens or makes the directory, and takes its lock. A manifest or tokenizer that is damaged counts
- * as missing; shards beyond the quota are removed. RV_E_BUSY (another process has it), RV_E_RANGE
- * (as text_cache_take_manifest), RV_E_FULL, RV_E_IO, RV_E_NOMEM. */
+ * as missing; shards beyond the quota are removed. RV_E_BUSY (another process has it), RV_E_FULL
+ * (also as text_cache_take_manifest), RV_E_IO, RV_E_NOMEM. */
 enum rv_err text_cache_open(const char *dir, const struct rv_hash *data_hash, uint64_t quota_bytes,
 							struct text_cache **out, struct rv_errtext *et);
 void text_cache_close(struct text_cache *c); /* NULL is fine */
@@ -31,8 +31,8 @@ const char *text_cache_dir(const struct text_cache *c);
 /* Returns the manifest; NULL: it is not here yet. */
 const struct manifest *text_cache_manifest(const struct text_cache *c);
 /* Takes the text of manifest.json, whose mirrors may be any. RV_E_CORRUPT: it does not have the
- * data-hash; RV_E_RANGE: the quota is smaller than two shards; what manifest_parse returns;
- * RV_E_FULL, RV_E_IO. */
+ * data-hash; RV_E_FULL: the quota is smaller than two shards of several, or no disk space; what
+ * manifest_parse returns; RV_E_IO. */
 enum rv_err text_cache_take_manifest(struct text_cache *c, const uint8_t *text, size_t n, struct rv_errtext *et);
 /* Returns the name of the tokenizer's file if it is not here yet; NULL: it is, or there is none. */
 const char *text_cache_lacks_tokenizer(const struct text_cache *c);

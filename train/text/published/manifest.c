@@ -28,6 +28,11 @@ uint64_t manifest_shard_bytes(const struct manifest *m, uint64_t shard) {
 	return SHARD_HEADER_BYTES + manifest_shard_tokens(m, shard) * token_bytes;
 }
 
+uint64_t manifest_text_bytes(const struct manifest *m) {
+	const uint64_t last = (uint64_t)m->n_shards - 1;
+	return last * manifest_shard_bytes(m, 0) + manifest_shard_bytes(m, last);
+}
+
 void manifest_shard_name(uint64_t shard, char out[static 32]) {
 	(void)snprintf(out, 32, "shard-%06" PRIu64 ".bin", shard);
 }

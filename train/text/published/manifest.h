@@ -62,6 +62,8 @@ struct manifest_place manifest_place(const struct manifest *m, uint64_t token);
 uint64_t manifest_shard_tokens(const struct manifest *m, uint64_t shard);
 /* Returns the size of a shard's file in bytes. */
 uint64_t manifest_shard_bytes(const struct manifest *m, uint64_t shard);
+/* Returns the size of the files of all shards in bytes. */
+uint64_t manifest_text_bytes(const struct manifest *m);
 /* Writes the name of a shard's file. */
 void manifest_shard_name(uint64_t shard, char out[static 32]);
 
