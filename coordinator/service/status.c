@@ -1,6 +1,7 @@
 /* status.c: the run as JSON, for the dashboard and `status`. Without details it contains nothing
- * that helps to reach or to recognize a worker: no addresses, keys or hashes of its own text.
- * Fields are only ever added: scripts read them. */
+ * that helps to reach or to recognize a worker: no addresses, keys or hashes of its own text, nor
+ * which members share a house. docs/privacy.md names every field that anybody reads. Fields are
+ * only ever added: scripts read them. */
 #include "coordinator/service/internal.h"
 
 #include "base/clock.h"
@@ -144,13 +145,14 @@ static void put_addresses(json_t *o, const struct report *rep) {
 }
 
 /* Writes how it meets each other member, or, if they are too many for everybody to read, how many
- * of them. */
-static void put_paths(json_t *o, const struct report *last, bool each) {
+ * of them. The operator alone reads who is in one house with whom. */
+static void put_paths(json_t *o, const struct report *last, bool each, bool details) {
 	(void)json_object_set_new(o, "meets", meets_json(last));
-	if (!each)
+	if (details)
+		(void)json_object_set_new(o, "lan", flagged_json(last, PATH_LAN));
+	if (!each && !details)
 		return;
 	(void)json_object_set_new(o, "paths", paths_json(last));
-	(void)json_object_set_new(o, "lan", flagged_json(last, PATH_LAN));
 	(void)json_object_set_new(o, "ipv6", flagged_json(last, PATH_IPV6));
 }
 
@@ -190,7 +192,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "contribution", contribution_json(&m->outlier));
 	(void)json_object_set_new(o, "outlier", outlier_json(&m->outlier));
 	(void)json_object_set_new(o, "text", service_member_text_json(s, v->last, details));
-	put_paths(o, v->last, details || service_members_here(s) <= SERVICE_MEMBERS_FEW);
+	put_paths(o, v->last, service_members_here(s) <= SERVICE_MEMBERS_FEW, details);
 	(void)json_object_set_new(o, "reach", seen ? json_string(reach_name(v->last->reach)) : json_null());
 	(void)json_object_set_new(o, "apart_from", set_json(s, apart));
 	(void)json_object_set_new(o, "left_out", json_boolean(left_out));

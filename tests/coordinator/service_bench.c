@@ -3,6 +3,7 @@
 
 #include "tests/common/check.h"
 #include "tests/coordinator/joining.h"
+#include "tests/coordinator/privacy_page.h"
 #include "tests/coordinator/run_chunks.h"
 
 #include <stdio.h>
@@ -63,6 +64,9 @@ int bench_set_up_text(void **state) {
 
 int bench_tear_down(void **state) {
 	struct service_bench *b = *state;
+	json_t *status = service_status(b->service, b->now_us, false);
+	privacy_page_names(status);
+	json_decref(status);
 	service_free(b->service);
 	memory_store_release(&b->store);
 	free(b);

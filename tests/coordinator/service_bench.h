@@ -24,7 +24,8 @@ struct service_bench {
 };
 
 /* Set-ups and tear-down of tests: a run of four rounds with min-workers = 2; in rows of four; one
- * of 20 rounds in which members with slow uplinks send topk64. */
+ * of 20 rounds in which members with slow uplinks send topk64. The tear-down holds docs/privacy.md
+ * against the last status. */
 int bench_set_up(void **state);
 int bench_set_up_rows(void **state);
 int bench_set_up_coarser(void **state);

@@ -1,6 +1,7 @@
 /* Pages of a run that anybody may read, without a key: a real coordinator whose members join, are
  * refused, wait for approval, move, fail, accuse and are banned. After each step every public page,
- * and every answer that refuses the rest, is searched for addresses, host names, keys and paths. */
+ * and every answer that refuses the rest, is searched for addresses, host names, keys and paths;
+ * docs/privacy.md names every field that /v1/status has. */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "base/hex.h"
 #include "tests/common/check.h"
 #include "tests/coordinator/coordinator_process.h"
+#include "tests/coordinator/privacy_page.h"
 #include "tests/coordinator/run_chunks.h"
 
 enum { MEMBERS = 3, ASKER = 10, REFUSED = 11, READER = 12, KEYS = MEMBERS + 4, KEY_DIGITS = 8, HOST_BYTES = 65 };
@@ -103,6 +105,18 @@ static void search(const struct scene *s, const char *path, const char *text) {
 		expect_no_word(path, text, host);
 }
 
+/* Asserts that volunteers are told of all that strangers read of them, and that these do not read
+ * who shares a house. */
+static void expect_named(const char *text) {
+	json_t *status = json_loads(text, 0, NULL);
+	assert_non_null(status);
+	privacy_page_names(status);
+	const json_t *member = json_array_get(json_object_get(status, "members"), 0);
+	assert_true(json_is_object(json_object_get(member, "paths")) && json_is_array(json_object_get(member, "ipv6")));
+	assert_null(json_object_get(member, "lan"));
+	json_decref(status);
+}
+
 /* Fetches what anybody gets, by the routes of web/api.h. */
 static void search_all(struct scene *s) {
 	static const char *const pages[] = {"/",
@@ -126,6 +140,8 @@ static void search_all(struct scene *s) {
 		memcpy(text, a->body, a->n);
 		text[a->n] = '\0';
 		search(s, pages[i], text);
+		if (strcmp(pages[i], "/v1/status") == 0)
+			expect_named(text);
 	}
 }
 
@@ -239,6 +255,7 @@ static void the_operator_reads_them(void **state) {
 	rv_hex_encode(s->members[0].id.key, NET_KEY_BYTES, digits);
 	assert_string_equal(e2e_text(member, "key"), digits);
 	assert_string_equal(e2e_text(member, "addr"), "127.0.0.1:61234");
+	assert_true(json_is_array(json_object_get(member, "lan")));
 	json_decref(status);
 	client_release(&operator);
 }
