@@ -66,9 +66,7 @@ ATTACKS = [
     attack("the same few sequences, repeated", 10, "other=16,nap=1", config=REPEATED, names=UNREPEATED),
     attack("rides free every other round, repeated", "own", "half=1,nap=1", config=REPEATED, names=UNREPEATED),
     attack("keeps auditors away, audited", "own", "cut=1,zero=1,nap=6",
-           config={**SCORED, "audit-window": 6},
-           names=("training_evaded", "withheld", *WORTHLESS),
-           missing="the windows of two audits are longer than the run: test_attack_training has a longer one"),
+           config={**SCORED, "audit-window": 6}, names=("training_evaded", "withheld", *WORTHLESS)),
     # means
     attack("means x64", 11, "mean=64", config=AUDITED, cheats="means", names=PROOFS),
     attack("means x-1", 11, "mean=-1", config=AUDITED, cheats="means", names=PROOFS),

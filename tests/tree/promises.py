@@ -6,6 +6,7 @@ wrong, or nothing was missed.
 `test_x` is a file test_x.c, .py or .sh below tests/, or NAME test_x of add_test; `test_x:f` also has the function f, defined
 and run. `LIE_X`, `FAULT_X`, `ADVERSARY_X` and `planted/x` are of the simulator. ./dev attack ("x") is a line of tests/attack/registry.py.
 The table of the design's promises has 28 rows, and every row of it, and every attack marked C or H, names a test or an attack.
+Each attack of the registry has a row of figures in docs/benchmarks/attacks.md.
 """
 import os
 import re
@@ -85,6 +86,8 @@ def faults(root):
     attacks = rows(text, "## Attacks that were carried out")
     numbers = {int(n) for row in attacks if shows(row) for n in re.findall(r"\d+", row[0])}
     yield from (f"docs/security.md: attack {n} is carried out by nothing" for n in sorted(GRAVE - numbers))
+    measured = set(re.findall(r"^\| ([^|]+?) \|", read(root, "docs/benchmarks/attacks.md"), re.M))
+    yield from (f"docs/benchmarks/attacks.md: no row for {name}" for name in sorted(tree.attacks - measured))
 
 
 def put(root, path, text):
@@ -96,7 +99,8 @@ def put(root, path, text):
 def planted():
     """Returns 0 if each fault of a small tree is found."""
     with tempfile.TemporaryDirectory() as root:
-        put(root, "tests/attack/registry.py", '    attack("x10", 6)\n')
+        put(root, "tests/attack/registry.py", '    attack("x10", 6)\n    attack("zeros", 8)\n')
+        put(root, "docs/benchmarks/attacks.md", "zeros\n\n| attack | loss |\n|---|---|\n| x10 | 3.1 |\n")
         put(root, "tests/sim/sim_plan.h", "LIE_TOKENS,\n")
         put(root, "tests/a/test_a.c", "static void runs(void) {}\nstatic void unused(void) {}\nint main(void) { runs(); }\n")
         put(root, "docs/security.md",
@@ -105,8 +109,9 @@ def planted():
             '| 1 | `test_gone` | `test_a:unused` |\n| 2 | `./dev attack` ("x10", "x11") | `LIE_MORE` `planted/gone` |\n')
         found = "\n".join(faults(root))
     wanted = ["test_gone does", "test_a:unused does", "attack x11 does", "LIE_MORE does", "planted/gone does", "2 promises, not",
-              "promise 2 names", "attack 3 is"]
-    missed = [w for w in wanted if w not in found] + [w for w in ("test_a:runs", "promise 1 ", "attack 1 is") if w in found]
+              "promise 2 names", "attack 3 is", "no row for zeros"]
+    held = ("test_a:runs", "promise 1 ", "attack 1 is", "no row for x10")
+    missed = [w for w in wanted if w not in found] + [w for w in held if w in found]
     print(found, *(f"MISSED OR WRONG: {m}" for m in missed), sep="\n")
     return 1 if missed else 0
 
