@@ -10,7 +10,8 @@ enum {
 	/* Addresses come from documents, and so from other members: none of them must be able to make
 	 * this program flood a third party. So what never answered is soon left alone (book.h);
 	 * failures count for the member, not for its address; a new address (or a member that comes
-	 * back) hurries a dial only every HURRY_EVERY_US; and all dials together have a budget. */
+	 * back, or restarts) hurries a dial only every HURRY_EVERY_US; and all dials together have a
+	 * budget. */
 	HURRY_EVERY_US = 10 * 1000 * 1000,
 	BRIEF_US = 900 * 1000,            /* one packet: TCP repeats it after 1 s */
 	STRANGER_US = 2900 * 1000,        /* three packets, at an address that never answered */
@@ -101,6 +102,7 @@ void peers_dial_again(struct peers *p, struct peer *peer, const struct link *l) 
 	bool dials_find_out = l->path == PATH_DIALED || l->path == PATH_ACCEPTED || book_is_proven(&peer->book);
 	peer->missed = dials_find_out; /* else a refusal is the router's */
 	peer->missed_us = p->now_us;
+	peer->hurries = false;
 	book_rewind(&peer->book);
 	if (l->path == PATH_RELAYED || l->path == PATH_PUNCHED)
 		peers_ask_again(p, peer, lived_us);
@@ -188,17 +190,39 @@ static void dial(struct peers *p, struct peer *peer) {
 	peer->dialing->candidate = at.kind;
 }
 
+/* Returns the time to hurry the next dial to this member; INT64_MAX: never. News that comes early
+ * is kept: a member that is back may have nobody else to dial it, and the next long pause of an
+ * address that never answered lasts up to 15 min. A dial under way may have begun before the member
+ * was back, and its end begins a pause. */
+static int64_t hurry_at_us(const struct peer *peer) {
+	return peer->hurries && peer->wanted && peer->dialing == NULL ? peer->hurry_us : INT64_MAX;
+}
+
+static void hurry_due(struct peers *p, struct peer *peer) {
+	if (p->now_us < hurry_at_us(peer))
+		return;
+	peer->hurries = false;
+	peer->hurry_us = p->now_us + HURRY_EVERY_US;
+	book_retry(&peer->book);
+	if (peer->pause_us == 0)
+		peer->pause_us = p->cfg.redial_min_us;
+	peer->next_dial_us = p->now_us + courtesy_us(p, peer);
+}
+
 void peers_dial_due(struct peers *p) {
-	for (int i = 0; i < p->n_members; i++)
+	for (int i = 0; i < p->n_members; i++) {
+		hurry_due(p, p->members[i]);
 		if (dial_at_us(p, p->members[i]) <= p->now_us && peers_dial_budget_us(p) <= p->now_us)
 			dial(p, p->members[i]);
+	}
 }
 
 int64_t peers_dial_deadline_us(const struct peers *p) {
 	int64_t deadline = INT64_MAX;
 	for (int i = 0; i < p->n_members; i++) {
-		int64_t at_us = dial_at_us(p, p->members[i]);
+		int64_t at_us = dial_at_us(p, p->members[i]), hurry_us = hurry_at_us(p->members[i]);
 		deadline = at_us < deadline ? at_us : deadline;
+		deadline = hurry_us < deadline ? hurry_us : deadline;
 	}
 	int64_t budget_us = peers_dial_budget_us(p);
 	return deadline > budget_us ? deadline : budget_us;
@@ -223,16 +247,6 @@ static void doubt(struct peers *p, struct peer *peer) {
 	peer->doubted = l != NULL && l->state == LINK_OPEN && !peers_is_fresh(p, l);
 	if (peer->doubted)
 		peers_nudge(p, l);
-}
-
-static void hurry(struct peers *p, struct peer *peer) {
-	if (p->now_us < peer->hurry_us)
-		return;
-	peer->hurry_us = p->now_us + HURRY_EVERY_US;
-	book_retry(&peer->book);
-	if (peer->pause_us == 0)
-		peer->pause_us = p->cfg.redial_min_us;
-	peer->next_dial_us = p->now_us + courtesy_us(p, peer);
 }
 
 /* Reports why there is no link to a member whose addresses are too narrow. */
@@ -263,8 +277,8 @@ static void want(struct peers *p, struct peer *peer, const struct member_ref *re
 		tell_not_dialed(p, peer);
 	if (!peer->was_wanted)
 		peer->alone_us = p->now_us;
-	if (news != BOOK_SAME || !peer->was_wanted)
-		hurry(p, peer);
+	peer->hurries |= news != BOOK_SAME || !peer->was_wanted || (restarted && peer->link == NULL);
+	hurry_due(p, peer);
 	if (!peer->was_wanted)
 		peers_ask_soon(p, peer);
 	if (restarted || news == BOOK_MOVED)

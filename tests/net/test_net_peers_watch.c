@@ -251,6 +251,124 @@ static void alternating_addresses_are_not_dialed_each_time(void **state) {
 	world_release(&w);
 }
 
+/* ---- members that are back where nobody had answered ---- */
+
+enum { BOTH = 3, ALONE = 1 };
+
+/* Node 0 has dialed node 1 in vain, at the victim's door, until its pauses last minutes. */
+static void dial_in_vain(struct world *w, struct victim *v) {
+	world_init(w, 2, NULL);
+	victim_open(w, v);
+	world_stop(w, 1);
+	snprintf(w->nodes[1].ref.candidates[0].addr, sizeof w->nodes[1].ref.candidates[0].addr, "127.0.0.1:%u", v->port);
+	w->nodes[1].ref.boot = 1 * (uint64_t)S;
+	world_allow(w, 0, BOTH);
+	world_advance(w, 60 * S);
+	world_advance(w, 600 * S);
+	v->dials = 0;
+	world_advance(w, 1 * S);
+	assert_int_equal(v->dials, 0);
+}
+
+static void end_in_vain(struct world *w, struct victim *v) {
+	close(v->fd);
+	world_release(w);
+}
+
+static void a_restart_without_a_link_hurries_a_dial(void **state) {
+	(void)state;
+	struct world w;
+	struct victim v;
+	dial_in_vain(&w, &v);
+	for (int i = 2; i <= 4; i++) {
+		v.dials = 0;
+		w.nodes[1].ref.boot = (uint64_t)i * S;
+		world_allow(&w, 0, BOTH);
+		world_advance(&w, 1 * S);
+		assert_int_equal(v.dials, 1);
+		world_allow(&w, 0, BOTH); /* the same process: no news */
+		world_advance(&w, 11 * S);
+		assert_int_equal(v.dials, 1);
+	}
+	end_in_vain(&w, &v);
+}
+
+static void early_news_hurries_a_dial_later(void **state) {
+	(void)state;
+	struct world w;
+	struct victim v;
+	dial_in_vain(&w, &v);
+	for (int i = 0; i < 4; i++) { /* away and back, again and again */
+		world_allow(&w, 0, ALONE);
+		world_advance(&w, 500 * MS);
+		world_allow(&w, 0, BOTH);
+		world_advance(&w, 500 * MS);
+	}
+	assert_int_equal(v.dials, 1);
+	world_advance(&w, 10 * S); /* 10 s after the first time */
+	assert_int_equal(v.dials, 2);
+	world_advance(&w, 20 * S);
+	assert_int_equal(v.dials, 2);
+	end_in_vain(&w, &v);
+}
+
+static void news_of_a_member_that_is_gone_again_hurries_no_dial(void **state) {
+	(void)state;
+	struct world w;
+	struct victim v;
+	dial_in_vain(&w, &v);
+	for (int i = 0; i < 2; i++) {
+		world_allow(&w, 0, ALONE);
+		world_advance(&w, 500 * MS);
+		world_allow(&w, 0, BOTH);
+		world_advance(&w, 500 * MS);
+	}
+	world_allow(&w, 0, ALONE);
+	world_advance(&w, 30 * S);
+	assert_int_equal(v.dials, 1);
+	check_settles(&w);
+	end_in_vain(&w, &v);
+}
+
+/* The dial under way began before the member was back, and may have gone to its former process. */
+static void news_during_a_dial_hurries_the_next_one(void **state) {
+	(void)state;
+	struct world w;
+	struct victim v;
+	dial_in_vain(&w, &v);
+	w.n_actors = 0; /* the door takes connections and says nothing: a dial lasts */
+	w.nodes[1].ref.boot = 2 * (uint64_t)S;
+	world_allow(&w, 0, BOTH);
+	world_advance(&w, 500 * MS);
+	w.now_us += 11 * S; /* HURRY_EVERY_US is over, and so is the dial at the next step */
+	w.nodes[1].ref.boot = 3 * (uint64_t)S;
+	world_allow(&w, 0, BOTH);
+	check_settles(&w);
+	world_actor(&w, victim_step, &v);
+	world_advance(&w, 1 * S);
+	assert_int_equal(v.dials, 2);
+	world_advance(&w, 11 * S);
+	assert_int_equal(v.dials, 2);
+	end_in_vain(&w, &v);
+}
+
+/* A member that names another's door and restarts all the time, or says so: its packets are paid
+ * for. */
+static void restarts_without_end_have_the_budget_of_the_member(void **state) {
+	(void)state;
+	enum { MINUTES = 20, EACH_S = 10 };
+	struct world w;
+	struct victim v;
+	dial_in_vain(&w, &v);
+	for (int i = 0; i < MINUTES * 60 / EACH_S; i++) {
+		w.nodes[1].ref.boot += S;
+		world_allow(&w, 0, BOTH);
+		world_advance(&w, EACH_S * S);
+	}
+	assert_in_range(v.dials, MINUTES, 40 + 2 * MINUTES);
+	end_in_vain(&w, &v);
+}
+
 /* All together: 200 at once, and 10 a second. */
 static void many_members_at_one_door_share_a_budget(void **state) {
 	(void)state;
@@ -352,6 +470,11 @@ int main(void) {
 		cmocka_unit_test(a_member_that_moved_is_dialed_beside_its_link),
 		cmocka_unit_test(a_move_to_nowhere_costs_no_link),
 		cmocka_unit_test(alternating_addresses_are_not_dialed_each_time),
+		cmocka_unit_test(a_restart_without_a_link_hurries_a_dial),
+		cmocka_unit_test(early_news_hurries_a_dial_later),
+		cmocka_unit_test(news_of_a_member_that_is_gone_again_hurries_no_dial),
+		cmocka_unit_test(news_during_a_dial_hurries_the_next_one),
+		cmocka_unit_test(restarts_without_end_have_the_budget_of_the_member),
 		cmocka_unit_test(many_members_at_one_door_share_a_budget),
 		cmocka_unit_test(addresses_of_a_narrower_range_are_not_dialed),
 		cmocka_unit_test(a_hurry_dials_whoever_waits_for_the_next_try),
