@@ -240,6 +240,11 @@ static void note_strikes(struct status_row *r, const json_t *m) {
 
 #define CELL(r, column, ...) (void)snprintf((r)->cells[column], STATUS_TABLE_CELL_BYTES, __VA_ARGS__)
 
+/* Returns true if the coordinator has a report of the member, since its own start. */
+static bool has_reported(const json_t *m) {
+	return json_is_string(json_object_get(m, "phase"));
+}
+
 static void fill_who(struct status_row *r, const json_t *m, bool online) {
 	char name[STATUS_NAME_BYTES];
 	bool votes = !json_is_object(json_object_get(m, "storage")); /* else it only cannot vote */
@@ -248,31 +253,42 @@ static void fill_who(struct status_row *r, const json_t *m, bool online) {
 	status_member_name(m, name);
 	CELL(r, COLUMN_NUMBER, "%.0f", status_number(m, "member"));
 	CELL(r, COLUMN_NAME, "%.16s", name);
-	CELL(r, COLUMN_PHASE, "%.16s", phase[0] ? phase : "joined");
-	CELL(r, COLUMN_ROUND, "%.0f", status_number(m, "round"));
+	CELL(r, COLUMN_PHASE, "%.16s", phase[0] ? phase : online ? "joined" : "-");
+	CELL(r, COLUMN_ROUND, "%s", "-");
+	if (has_reported(m))
+		CELL(r, COLUMN_ROUND, "%.0f", status_number(m, "round"));
 	if (json_is_number(json_object_get(m, "silent_s")))
 		CELL(r, COLUMN_SEEN, "%.1f s ago", status_number(m, "silent_s"));
 	else
 		CELL(r, COLUMN_SEEN, "%s", online ? "not yet" : "not known"); /* reports are not stored */
 }
 
+/* Fills in a measured rate of a line; "-" if it is 0: not measured yet. */
+static void fill_line(char cell[static STATUS_TABLE_CELL_BYTES], double bytes_per_s) {
+	char text[24];
+	if (bytes_per_s > 0)
+		(void)snprintf(cell, STATUS_TABLE_CELL_BYTES, "%sb/s", rv_short_number(8 * bytes_per_s, text));
+}
+
 /* Fills in loss, speed and line; "-" if the worker has not reported one. */
 static void fill_training(struct status_row *r, const json_t *m) {
+	static const int all[] = {COLUMN_LOSS, COLUMN_SPEED,   COLUMN_SENT,   COLUMN_UP,
+							  COLUMN_DOWN, COLUMN_COMPUTE, COLUMN_REDUCE, COLUMN_OWNS};
 	char text[24];
-	if (json_is_number(json_object_get(m, "loss")))
-		CELL(r, COLUMN_LOSS, "%.4f", status_number(m, "loss"));
-	else
-		CELL(r, COLUMN_LOSS, "%s", "-");
-	CELL(r, COLUMN_SPEED, "%s", rv_short_number(status_number(m, "tokens_per_s"), text));
-	CELL(r, COLUMN_SENT, "%sB", rv_short_number(status_number(m, "tx_bytes"), text));
-	CELL(r, COLUMN_UP, "%sb/s", rv_short_number(8 * status_number(m, "up_bytes_per_s"), text));
-	CELL(r, COLUMN_DOWN, "%sb/s", rv_short_number(8 * status_number(m, "down_bytes_per_s"), text));
-	CELL(r, COLUMN_COMPUTE, "%s", span(status_number(m, "compute_us") / 1e6, text));
-	CELL(r, COLUMN_REDUCE, "%s", span(status_number(m, "reduce_us") / 1e6, text));
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		CELL(r, all[i], "%s", "-");
 	if (status_number(m, "n_chunks") > 0)
 		CELL(r, COLUMN_OWNS, "%.0f %%", 100 * status_number(m, "owned_chunks") / status_number(m, "n_chunks"));
-	else
-		CELL(r, COLUMN_OWNS, "%s", "-");
+	if (!has_reported(m))
+		return;
+	if (json_is_number(json_object_get(m, "loss")))
+		CELL(r, COLUMN_LOSS, "%.4f", status_number(m, "loss"));
+	CELL(r, COLUMN_SPEED, "%s", rv_short_number(status_number(m, "tokens_per_s"), text));
+	CELL(r, COLUMN_SENT, "%sB", rv_short_number(status_number(m, "tx_bytes"), text));
+	fill_line(r->cells[COLUMN_UP], status_number(m, "up_bytes_per_s"));
+	fill_line(r->cells[COLUMN_DOWN], status_number(m, "down_bytes_per_s"));
+	CELL(r, COLUMN_COMPUTE, "%s", span(status_number(m, "compute_us") / 1e6, text));
+	CELL(r, COLUMN_REDUCE, "%s", span(status_number(m, "reduce_us") / 1e6, text));
 }
 
 /* Fills in norm and cosine of its last contribution; "-" if unknown. */

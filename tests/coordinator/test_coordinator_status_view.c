@@ -133,6 +133,39 @@ static void test_the_table_says_who_is_missing(void **state) {
 	free(text);
 }
 
+/* A stopped coordinator has no report, and one that was just started none yet: no zeros. */
+static void test_without_a_report_there_are_no_figures(void **state) {
+	(void)state;
+	for (int online = 0; online < 2; online++) {
+		json_t *s = status_at(4, "training"), *m = json_array_get(json_object_get(s, "members"), 0);
+		static const char *const zero[] = {"round", "tokens_per_s", "tx_bytes", "compute_us", "reduce_us"};
+		for (size_t i = 0; i < sizeof zero / sizeof zero[0]; i++)
+			(void)json_object_set_new(m, zero[i], json_integer(0));
+		(void)json_object_set_new(m, "phase", json_null());
+		(void)json_object_set_new(m, "silent_s", json_null());
+		(void)json_object_set_new(m, "loss", json_null());
+		char *text = table_of(s, online, 3), *row = strrchr(text, '\n');
+		for (*row = '\0'; row > text && row[-1] != '\n';)
+			row--;
+		assert_non_null(strstr(row, "tiny"));
+		assert_int_equal(strstr(row, "joined") != NULL, online);
+		for (char *at = row + strcspn(row, "t"); *at; at++)
+			if (*at >= '0' && *at <= '9')
+				fail_msg("a figure in: %s", row);
+		free(text);
+	}
+}
+
+static void test_a_line_that_was_not_measured_is_no_zero(void **state) {
+	(void)state;
+	json_t *s = status_at(4, "training"), *m = json_array_get(json_object_get(s, "members"), 0);
+	(void)json_object_set_new(m, "down_bytes_per_s", json_real(1.25e6));
+	char *text = table_of(s, true, 3);
+	assert_null(strstr(text, " 0b/s"));
+	assert_non_null(strstr(text, "10.0 Mb/s"));
+	free(text);
+}
+
 /* Reports are not stored: a coordinator that does not run knows of none. */
 static void test_a_stopped_coordinator_does_not_know_when(void **state) {
 	(void)state;
@@ -404,6 +437,8 @@ int main(void) {
 		cmocka_unit_test(test_a_coordinator_that_does_not_run_is_told),
 		cmocka_unit_test(test_who_is_missing_is_told_after_a_while),
 		cmocka_unit_test(test_the_table_says_who_is_missing),
+		cmocka_unit_test(test_without_a_report_there_are_no_figures),
+		cmocka_unit_test(test_a_line_that_was_not_measured_is_no_zero),
 		cmocka_unit_test(test_a_stopped_coordinator_does_not_know_when),
 		cmocka_unit_test(test_a_disk_that_takes_nothing),
 		cmocka_unit_test(test_a_member_unlike_the_others),

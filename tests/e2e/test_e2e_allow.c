@@ -279,8 +279,10 @@ static void settings_change_while_it_runs(void **state) {
 	assert_int_not_equal(tell(&e, out, sizeof out, "set max-dawn=1mbit"), 0);
 	assert_non_null(strstr(out, "did you mean max-down?"));
 	json_decref(wait_event(&e, "started", &from));
-	tell_ok(&e, "set max-memory=4GiB max-disk=1GB", "goes on with it in a moment");
+	tell_ok(&e, "set max-memory=4GiB max-disk=1GB log-file=more.log",
+			"goes on with it in a moment. In force when the worker is started again: log-file.");
 	json_decref(wait_event(&e, "started", &from)); /* in the same process */
+	tell_ok(&e, "set log-file=", "Kept. In force when the worker is started again: log-file.");
 	wait_counted(&e);
 	assert_int_equal(process_shell(kept, sizeof kept, "cat %s/worker.conf", dir), 0);
 	static const char *const lines[] = {"max-up = 8mbit", "cpu-share = 50", "priority = low", "max-disk = 1000000000"};

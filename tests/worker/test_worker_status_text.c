@@ -54,6 +54,10 @@ static void test_all_of_it(void **state) {
 static void test_little_of_it(void **state) {
 	(void)state;
 	free(print("{}"));
+	char *line = print("{\"line\": {\"sent_bytes\": 1, \"received_bytes\": 2, \"up_bytes_per_s\": 0,"
+					   "\"down_bytes_per_s\": 2500000}}");
+	assert_says(line, "since the start; it carries 20.0 Mbit/s down\n"); /* up was not measured */
+	free(line);
 	free(print("{\"text\": 7, \"run\": [], \"last_round\": \"x\", \"given\": null, \"progress\": {}, \"line\": {}, "
 			   "\"allowed\": {}}"));
 	char *text = print("{\"text\": \"Asking.\", \"last_round\": null, \"given\": {\"rounds\": 0, \"tokens\": 0, "

@@ -112,9 +112,11 @@ static void print_line(const json_t *line, FILE *out) {
 		return;
 	(void)fprintf(out, "Line:         %sB sent, %sB received since the start", brief(number(line, "sent_bytes")).at,
 				  brief(number(line, "received_bytes")).at);
-	if (number(line, "up_bytes_per_s") > 0)
-		(void)fprintf(out, "; it carries %sbit/s up, %sbit/s down", brief(8 * number(line, "up_bytes_per_s")).at,
-					  brief(8 * number(line, "down_bytes_per_s")).at);
+	const double up = number(line, "up_bytes_per_s"), down = number(line, "down_bytes_per_s");
+	if (up > 0)
+		(void)fprintf(out, "; it carries %sbit/s up", brief(8 * up).at);
+	if (down > 0)
+		(void)fprintf(out, "%s %sbit/s down", up > 0 ? "," : "; it carries", brief(8 * down).at);
 	(void)fputc('\n', out);
 }
 

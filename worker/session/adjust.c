@@ -11,7 +11,8 @@
 
 /* ---- how each option is taken over ---- */
 
-enum taken { TAKEN_AT_ONCE, TAKEN_BY_RESTART, TAKEN_NEXT_TIME };
+enum taken { TAKEN_AT_ONCE, TAKEN_BY_RESTART, TAKEN_NEXT_TIME, TAKEN_WAYS };
+enum { NAMES_BYTES = 64 };
 
 static bool is_one_of(const char *name, const char *const *list) {
 	for (; *list; list++)
@@ -77,27 +78,39 @@ static void restart(struct session *s) {
 	session_core_stop(s->core, rv_clock_monotonic_us());
 }
 
-/* Sets all of them in `o`. *how: the slowest way of taking one over. */
-static enum rv_err set_all(struct session *s, const json_t *options, struct worker_options *o, enum taken *how,
+/* The options that change. */
+struct changes {
+	bool some[TAKEN_WAYS];       /* some are taken over in this way */
+	char next_time[NAMES_BYTES]; /* "local-port, log-file" */
+};
+
+static void note_change(struct changes *c, const char *name, enum taken how) {
+	const size_t n = strlen(c->next_time);
+	c->some[how] = true;
+	if (how == TAKEN_NEXT_TIME)
+		(void)snprintf(c->next_time + n, sizeof c->next_time - n, "%s%s", n > 0 ? ", " : "", name);
+}
+
+/* Sets all of them in `o`. */
+static enum rv_err set_all(struct session *s, const json_t *options, struct worker_options *o, struct changes *c,
 						   struct rv_errtext *et) {
 	const char *name;
 	json_t *value;
-	*how = TAKEN_AT_ONCE;
+	*c = (struct changes){.next_time = ""};
 	json_object_foreach((json_t *)options, name, value) {
 		const char *text = json_string_value(value);
 		if (!text)
 			return rv_fail(et, RV_E_INVALID, "%.60s: its value must be a text", name);
 		RV_TRY(settings_set(o, name, text, et));
-		const enum taken this = taken(s, o, name);
-		if (!settings_same(o, s->opt, name) && this > *how)
-			*how = this;
+		if (!settings_same(o, s->opt, name))
+			note_change(c, name, taken(s, o, name));
 	}
 	return worker_options_check(o, &(struct rv_args){.n = 0}, et);
 }
 
-static enum rv_err adjust(struct session *s, const json_t *options, enum taken *how, struct rv_errtext *et) {
+static enum rv_err adjust(struct session *s, const json_t *options, struct changes *c, struct rv_errtext *et) {
 	struct worker_options *now = &s->local->options, before = *now, wanted = *now;
-	RV_TRY(set_all(s, options, &wanted, how, et));
+	RV_TRY(set_all(s, options, &wanted, c, et));
 	*now = wanted;
 	enum rv_err e = session_check_settings(s, et);
 	if (e == RV_OK)
@@ -108,19 +121,27 @@ static enum rv_err adjust(struct session *s, const json_t *options, enum taken *
 	return e;
 }
 
+/* Says for each way of taking options over when they are in force. */
+static void tell_when(const struct changes *c, char *text, size_t cap) {
+	const bool now = c->some[TAKEN_AT_ONCE] || !c->next_time[0];
+	const char *when = c->some[TAKEN_BY_RESTART] ? "Kept. It saves, and goes on with it in a moment."
+					   : now                     ? "In force now, and kept."
+												 : "Kept.";
+	const int n = snprintf(text, cap, "%s", when);
+	if (c->next_time[0] && (size_t)n < cap)
+		(void)snprintf(text + n, cap - (size_t)n, " In force when the worker is started again: %s.", c->next_time);
+}
+
 enum rv_err session_set_options(struct session *s, const json_t *options, char *text, size_t cap,
 								struct rv_errtext *et) {
-	static const char *const when[] = {[TAKEN_AT_ONCE] = "In force now, and kept.",
-									   [TAKEN_BY_RESTART] = "Kept. It saves, and goes on with it in a moment.",
-									   [TAKEN_NEXT_TIME] = "Kept. It is in force when the worker is started again."};
-	enum taken how;
+	struct changes changes;
 	if (!json_is_object(options) || json_object_size(options) == 0)
 		return rv_fail(et, RV_E_INVALID, "set: needs options and their values, such as max-up=5mbit");
-	RV_TRY(adjust(s, options, &how, et));
+	RV_TRY(adjust(s, options, &changes, et));
 	rv_event(s->events, RV_DEBUG, "set", RV_FIELDS(rv_field_int("options", (int64_t)json_object_size(options))),
 			 "%zu setting%s changed", json_object_size(options), json_object_size(options) == 1 ? "" : "s");
-	if (how == TAKEN_BY_RESTART)
+	if (changes.some[TAKEN_BY_RESTART])
 		restart(s);
-	(void)snprintf(text, cap, "%s", when[how]);
+	tell_when(&changes, text, cap);
 	return RV_OK;
 }

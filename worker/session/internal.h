@@ -112,6 +112,7 @@ struct session_allowed {
 struct session_local {
 	struct local_server *server;   /* NULL: not open yet, or it cannot be */
 	struct worker_options options; /* as they are now; session.opt */
+	const char *log_file;          /* as it was at the start: the sandbox opens no other */
 	int64_t threads;               /* with which the backend was made; 0: one for each processor */
 	struct session_allowed allowed;
 	int64_t paused_us; /* since when it is paused; 0: it is not, or keeps its memory */

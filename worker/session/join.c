@@ -128,7 +128,7 @@ static enum rv_err open_events(struct session *s, struct rv_errtext *et) {
 	const struct rv_events_config cfg = {.out = stdout,
 										 .json = json,
 										 .level = json || s->opt->verbose ? RV_DEBUG : RV_INFO,
-										 .log_path = s->opt->log_file[0] ? s->opt->log_file : NULL};
+										 .log_path = s->local->log_file[0] ? s->local->log_file : NULL};
 	return rv_events_new(&cfg, &s->events, et);
 }
 

@@ -298,7 +298,7 @@ static enum rv_err run_to_its_end(const char *link, int signals_fd, struct sessi
 
 enum rv_err session_run(const struct worker_options *o, const char *link, int signals_fd, struct rv_errtext *et) {
 	enum { BLOCK_BYTES = 1 << 20 };
-	struct session_local local = {.server = NULL, .options = *o};
+	struct session_local local = {.server = NULL, .options = *o, .log_file = o->log_file};
 	os_memory_return_blocks(BLOCK_BYTES); /* a session's memory is free before the next one takes its own */
 	bool again = true;
 	enum rv_err e = RV_OK;
