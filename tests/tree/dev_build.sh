@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # dev_build.sh DEV: what `./dev build` does where the CUDA plugin does not compile: it warns with the
-# compiler's first error and succeeds; with --cuda it fails. CMake is a stand-in.
+# compiler's first error and succeeds; with --cuda it fails; and that it shows how far it is. CMake is
+# a stand-in.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -10,6 +11,9 @@ cat >"$work/bin/cmake" <<'CMAKE'
 #!/bin/sh
 mkdir -p build/release/bin
 echo RV_CUDA_PLUGIN:INTERNAL=ON >build/release/CMakeCache.txt
+case "$*" in
+--build*) echo '[1/345] Building C object base/x.c.o' ;;
+esac
 case "$*" in
 *rivulet_cuda*)
 	[ "${PLUGIN:-}" = fails ] || exit 0
@@ -35,6 +39,7 @@ check() {
 	fi
 }
 
+check "how far it is" 0 'Building release: 345 steps'
 check "a plugin that builds" 0 'bin/librivulet_cuda.so'
 export PLUGIN=fails
 check "a plugin that does not" 0 'does not build: step.cu(12): error: identifier "no_such" is undefined; everything runs on the CPU'
