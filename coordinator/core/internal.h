@@ -406,7 +406,10 @@ void core_drop_apart(const struct core *c, uint64_t *ready);
 typedef void core_take_pair(void *ctx, uint32_t slot_a, uint32_t slot_b);
 void core_each_apart(const struct core *c, const uint64_t *set, core_take_pair *take, void *ctx);
 bool core_are_apart(const struct core *c, uint32_t slot_a, uint32_t slot_b);
-/* Returns true if they are, and have not cost more attempts than show it. */
+/* Returns true if one of the two reports a link with the other, or both do. */
+bool core_are_linked(const struct core *c, uint32_t slot_a, uint32_t slot_b);
+/* Returns true if they are apart, neither reports a link with the other, and they have not cost
+ * more attempts than show it. */
 bool core_may_be_apart(const struct core *c, uint32_t slot_a, uint32_t slot_b);
 /* Returns true if the member exchanges data with one of `set` through a relay, as both report. */
 bool core_is_relayed(const struct core *c, uint32_t slot, const uint64_t *set);

@@ -9,7 +9,8 @@
  * honest member, if each of them accuses it, or withholds from it.
  *
  * Not counted: one that is known to be apart from the other (pairs.c), but for two that have cost
- * more attempts than show that, and one that has died, or has not reported since. Volatile: a
+ * more attempts than show that, or of which one reports a link with the other, and one that has
+ * died, or has not reported since. Volatile: a
  * coordinator that starts again learns it anew. */
 #include "base/assert.h"
 #include "coordinator/core/apart.h"

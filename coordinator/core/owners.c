@@ -262,7 +262,8 @@ bool core_blames_its_owners(const struct core *c, const struct core_accusations 
 	for (int i = 0; i < a->n; i++) {
 		for (int k = a->out_first[i]; k < a->out_first[i + 1]; k++) {
 			const int j = a->out[k];
-			if (!core_are_apart(c, c->roster.slots[i], c->roster.slots[j]))
+			const uint32_t slot_i = c->roster.slots[i], slot_j = c->roster.slots[j];
+			if (!core_are_apart(c, slot_i, slot_j) || core_are_linked(c, slot_i, slot_j))
 				continue;
 			if (!any) {
 				begin_next(c, a, &next);

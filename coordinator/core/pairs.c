@@ -220,13 +220,17 @@ bool core_are_apart(const struct core *c, uint32_t a, uint32_t b) {
 	return report_apart(c, a, b) || pair_is_apart(c, a, b);
 }
 
+bool core_are_linked(const struct core *c, uint32_t a, uint32_t b) {
+	return count_open(c, a, b) > 0;
+}
+
 bool core_may_be_apart(const struct core *c, uint32_t a, uint32_t b) {
 	for (int i = 0; i < c->n_pairs; i++) {
 		const struct core_pair *p = &c->pairs[i];
 		if (((p->a == a && p->b == b) || (p->a == b && p->b == a)) && p->strikes > STRIKES)
 			return false;
 	}
-	return core_are_apart(c, a, b);
+	return !core_are_linked(c, a, b) && core_are_apart(c, a, b);
 }
 
 bool core_is_relayed(const struct core *c, uint32_t slot, const uint64_t *set) {
