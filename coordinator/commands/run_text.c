@@ -65,11 +65,23 @@ static enum rv_err adopt_hash(const char *name, const struct rv_hash *is, char o
 	return RV_OK;
 }
 
+/* Notes a vocabulary that is more than padded: a preset's, with a text of bytes. */
+static void note_vocab(int64_t least, int64_t vocab) {
+	enum { PADDING = 1024 };
+	if (vocab >= 2 * least && vocab - least >= PADDING)
+		(void)fprintf(stderr,
+					  "note: vocab = %" PRId64 ", and all tokens of the text are below %" PRId64 ": %" PRId64
+					  " rows of the token table learn nothing, and take memory and line; give --vocab %" PRId64
+					  ", or the --tokenizer that was meant\n",
+					  vocab, least, vocab - least, least);
+}
+
 static enum rv_err adopt_vocab(int64_t least, struct run_config *run, struct rv_errtext *et) {
 	struct run_config usual;
 	run_config_defaults(&usual);
 	if (run->vocab == usual.vocab && least > usual.vocab)
 		run->vocab = least;
+	note_vocab(least, run->vocab);
 	return run->vocab >= least ? RV_OK
 							   : rv_fail(et, RV_E_RANGE,
 										 "vocab = %" PRId64 ": the tokens of the text are below %" PRId64
@@ -78,14 +90,13 @@ static enum rv_err adopt_vocab(int64_t least, struct run_config *run, struct rv_
 }
 
 /* Refuses a text of which nothing would be held out: no worker could evaluate. */
-static enum rv_err check_size(const char *dir, const struct manifest *m, struct rv_errtext *et) {
+static enum rv_err check_size(const char *dir, const struct manifest *m, const char *advice, struct rv_errtext *et) {
 	const int64_t least = m->holdout_every * MANIFEST_BLOCK_TOKENS;
 	return m->n_tokens >= least
 			   ? RV_OK
 			   : rv_fail(et, RV_E_RANGE,
-						 "%s: %" PRId64 " tokens, and holdout-every = %" PRId64 " needs at least %" PRId64
-						 ": publish more text, or with a smaller holdout-every, into another directory",
-						 dir, m->n_tokens, m->holdout_every, least);
+						 "%s: %" PRId64 " tokens, and holdout-every = %" PRId64 " needs at least %" PRId64 ": %s", dir,
+						 m->n_tokens, m->holdout_every, least, advice);
 }
 
 static enum rv_err adopt_published(const char *dir, struct run_config *run, struct rv_errtext *et) {
@@ -95,7 +106,7 @@ static enum rv_err adopt_published(const char *dir, struct run_config *run, stru
 	run_config_defaults(&usual);
 	RV_TRY(manifest_read(dir, &m, et));
 	RV_TRY(manifest_hash(&m, &hash, et));
-	RV_TRY(check_size(dir, &m, et));
+	RV_TRY(check_size(dir, &m, "publish more text, or with a smaller holdout-every, into another directory", et));
 	if (run->holdout_every != usual.holdout_every && run->holdout_every != m.holdout_every)
 		return rv_fail(et, RV_E_INVALID, "holdout-every = %" PRId64 ": %s was published with %" PRId64 "; leave it out",
 					   run->holdout_every, dir, m.holdout_every);
@@ -260,7 +271,11 @@ static enum rv_err publish(const struct run_text_options *o, const struct run_di
 	enum rv_err e = publish_text(&p, &m, &bytes, et);
 	rv_progress_clear(with->events);
 	RV_TRY(e);
-	RV_TRY(check_size(d->text, &m, et));
+	e = check_size("--data", &m, "give more text, or a smaller --holdout-every; what was published of it is removed",
+				   et);
+	if (e != RV_OK)
+		publish_remove(d->text, &m);
+	RV_TRY(e);
 	RV_TRY(manifest_hash(&m, &hash, et));
 	rv_hex_encode(hash.b, sizeof hash.b, run->data_hash);
 	(void)printf("Published %" PRIu64 " bytes as %" PRId64 " tokens in %" PRId64 " shards: %s\n", bytes, m.n_tokens,

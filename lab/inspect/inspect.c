@@ -146,12 +146,19 @@ static bool is_safetensors(const struct head *h) {
 static enum rv_err kind_of_file(const char *path, const struct head *h, const struct kind **out,
 								struct rv_errtext *et) {
 	static const char *const secrets[] = {"identity.key", "run.key", "root.key", "run.link", "member.conf", NULL};
+	static const char *const settings[] = {"worker.conf", "terms.conf", NULL};
 	const char *slash = strrchr(path, '/');
 	*out = is_llmc_magic(h) ? &kind_shard : find(magics, begins, h);
 	if (*out)
 		return RV_OK;
 	if (rv_name_is_one_of(slash ? slash + 1 : path, secrets))
 		return rv_fail(et, RV_E_INVALID, "%s: holds a secret, which is not shown", path);
+	if (rv_name_is_one_of(slash ? slash + 1 : path, settings))
+		return rv_fail(
+			et, RV_E_INVALID,
+			"%s: belongs to a worker, and is text: read it as it is; `rivulet inspect` on its directory shows "
+			"the worker",
+			path);
 	*out = find(endings, ends, path);
 	if (!*out && is_safetensors(h))
 		*out = &kind_safetensors;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/common/check.h"
 #include "tests/common/scratch.h"
@@ -18,6 +19,11 @@ static char out[OUT_BYTES];
 static void expect(const char *part) {
 	if (strstr(out, part) == NULL)
 		fail_msg("'%s' is not in: %s", part, out);
+}
+
+static void expect_not(const char *part) {
+	if (strstr(out, part) != NULL)
+		fail_msg("'%s' is in: %s", part, out);
 }
 
 struct place {
@@ -92,6 +98,7 @@ static void test_files_are_published(void **state) {
 
 static void test_what_contradicts_the_text_is_refused(void **state) {
 	struct place *p = *state;
+	char path[SCRATCH_PATH + 64];
 	static const char hash[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 	assert_int_equal(RUN("new-run", "--dir", p->run, "--data", p->text), 0);
 	expect("no license is stated");
@@ -116,7 +123,13 @@ static void test_what_contradicts_the_text_is_refused(void **state) {
 	assert_int_equal(RUN("new-run", "--dir", p->other, "--data", p->text, "--mirror", "ftp://b"), 1);
 	expect("must be https://");
 	assert_int_equal(RUN("new-run", "--dir", p->small, "--data", p->lines, "--data-field", "body"), 1);
-	expect("6 tokens, and holdout-every = 50 needs at least 819200");
+	expect("6 tokens, and holdout-every = 50 needs at least 819200: give more text");
+	(void)snprintf(path, sizeof path, "%s/text", p->small);
+	assert_int_not_equal(access(path, F_OK), 0); /* the same command with more text is not in its own way */
+	assert_int_equal(RUN("new-run", "--dir", p->other, "--data", p->published, "--vocab", "50257", "--check"), 0);
+	expect("note: vocab = 50257, and all tokens of the text are below ");
+	assert_int_equal(RUN("new-run", "--dir", p->other, "--data", p->published, "--vocab", "320", "--check"), 0);
+	expect_not("note: vocab");
 	assert_int_equal(RUN("new-run", "--dir", p->other, "--data-hash", hash), 0);
 	expect("data-hash without --data");
 }

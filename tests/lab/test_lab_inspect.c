@@ -332,6 +332,8 @@ static void test_directories(void **state) {
 	fixture_write(place, "listen", (const uint8_t *)"127.0.0.1:7\n", 12, path, sizeof path);
 	fixture_write(place, "run.key", (const uint8_t *)"secret", 6, path, sizeof path);
 	assert_fault(inspect_path(path, &facts, &et), RV_E_INVALID, &et, "holds a secret");
+	fixture_write(place, "worker.conf", (const uint8_t *)"max-up = 1\n", 11, path, sizeof path);
+	assert_fault(inspect_path(path, &facts, &et), RV_E_INVALID, &et, "belongs to a worker");
 	facts = facts_of(place, "coordinator's directory");
 	assert_int_equal(number(facts, "store_bytes"), 5);
 	assert_string_equal(string(facts, "last_reached_at"), "127.0.0.1:7");

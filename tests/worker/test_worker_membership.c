@@ -152,6 +152,7 @@ static void another_runs_link_is_refused(void **state) {
 	s->invite.run_id[0] ^= 1;
 	invite_format(&s->invite, s->link);
 	assert_int_equal(membership_load(s->dir, s->link, &again, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, " belongs to run "));
 	assert_non_null(strstr(et.text, "--dir"));
 	membership_release(&again);
 }

@@ -58,6 +58,24 @@ static enum rv_err read_text(const char *dir, const char *name, size_t max, char
 	return rv_file_read(path, max, (uint8_t **)out, &n, et);
 }
 
+/* Refuses a link of another run than the directory's. */
+static enum rv_err check_link(const char *dir, const struct invite *stored, const struct invite *given,
+							  struct rv_errtext *et) {
+	enum { SHOWN = 8 }; /* digits */
+	char ours[2 * NET_RUN_ID_BYTES + 1], its[2 * NET_RUN_ID_BYTES + 1];
+	const bool same_run = memcmp(stored->run_id, given->run_id, NET_RUN_ID_BYTES) == 0;
+	if (same_run && memcmp(stored->key, given->key, NET_KEY_BYTES) == 0)
+		return RV_OK;
+	rv_hex_encode(stored->run_id, NET_RUN_ID_BYTES, ours);
+	rv_hex_encode(given->run_id, NET_RUN_ID_BYTES, its);
+	return rv_fail(
+		et, RV_E_INVALID,
+		"%s belongs to run %.*s..., and the link is of %s%.*s...%s: join that one with another --dir, or start "
+		"without a link to go on with the first",
+		dir, SHOWN, ours, same_run ? "a run that calls itself " : "run ", SHOWN, its,
+		same_run ? ", with another key" : "");
+}
+
 static enum rv_err load_link(const char *dir, const char *link, struct membership *m, struct rv_errtext *et) {
 	struct invite stored;
 	char *text;
@@ -79,11 +97,7 @@ static enum rv_err load_link(const char *dir, const char *link, struct membershi
 	if (!link)
 		return RV_OK;
 	RV_TRY(invite_parse(link, &m->invite, et));
-	if (memcmp(stored.run_id, m->invite.run_id, NET_RUN_ID_BYTES) != 0 ||
-		memcmp(stored.key, m->invite.key, NET_KEY_BYTES) != 0)
-		return rv_fail(et, RV_E_INVALID, "%s holds the state of another run than the link's: choose another --dir",
-					   dir);
-	return RV_OK;
+	return check_link(dir, &stored, &m->invite, et);
 }
 
 /* Reads the stored serving certificate, unchecked; "": there is none. */

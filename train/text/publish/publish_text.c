@@ -3,11 +3,13 @@
 
 #include "base/file.h"
 #include "base/options.h"
+#include "train/text/published/index_pages.h"
 #include "train/text/published/publish_job.h"
 #include "train/text/tokenizer/block_lanes.h"
 #include "train/text/tokenizer/tokenizer.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,6 +100,29 @@ static enum rv_err run(struct publishing *s, struct manifest *m, struct rv_errte
 									 .tick = tick,
 									 .ctx = s};
 	return publish_job_run(&c, m, &s->shards, et);
+}
+
+static void remove_in(const char *dir, const char *name) {
+	char path[PATH_MAX];
+	if (name[0] != '\0' && snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path)
+		(void)unlink(path);
+}
+
+void publish_remove(const char *out, const struct manifest *m) {
+	const struct index_shape shape = index_shape_of(m);
+	char name[32];
+	remove_in(out, MANIFEST_NAME); /* first: what is left of it is no published text */
+	remove_in(out, m->tokenizer_file);
+	for (int level = 0; level < shape.levels; level++)
+		for (uint64_t i = 0; i < shape.n[level]; i++) {
+			index_page_name(level, i, name);
+			remove_in(out, name);
+		}
+	for (uint64_t i = 0; i < shape.n_shards; i++) {
+		manifest_shard_name(i, name);
+		remove_in(out, name);
+	}
+	(void)rmdir(out);
 }
 
 enum rv_err publish_text(const struct publish_text *p, struct manifest *m, uint64_t *bytes, struct rv_errtext *et) {

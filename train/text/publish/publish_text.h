@@ -28,5 +28,8 @@ struct publish_text {
  * there; RV_E_BUSY: another process publishes into `out`; and what tokenizer_open,
  * publish_input_open and publish_job_run return. */
 enum rv_err publish_text(const struct publish_text *p, struct manifest *m, uint64_t *bytes, struct rv_errtext *et);
+/* Removes what was published into a directory, and the directory if nothing else is in it; best
+ * effort. */
+void publish_remove(const char *out, const struct manifest *m);
 
 #endif
