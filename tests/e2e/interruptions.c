@@ -2,6 +2,7 @@
 #include "interruptions.h"
 #include "rounds.h"
 #include "tests/common/check.h"
+#include "tests/common/deadline.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -35,17 +36,27 @@ static int64_t round_since(const struct e2e *e, long from) {
 	return round;
 }
 
-/* Moves the gate once, when worker 0, whose life begins at line `from` of its log, is where the
- * others are; returns then, or when it has ended. On a slow machine the others may be at the gate
- * before it is there: then no round would be left for it to come to its failpoint. */
+/* Returns true once worker 0, whose life begins at line `from` of its log, is where others are. */
+static bool is_level(const struct e2e *e, long from, int64_t others) {
+	return round_since(e, from) >= others;
+}
+
+/* Moves the gate when worker 0 is where the others are; returns when it has ended. On a slow
+ * machine the others may be at the gate before it is there: then no round would be left for it to
+ * come to its failpoint. Where it followed those rounds without a part in them, or its disk is
+ * late, it gets more, a few each second. */
 static void give_it_rounds(struct e2e *e, long from) {
-	for (int tries = 0; tries < 50 * PROCESS_WAIT_S && !process_has_ended(&e->workers[0]); tries++) {
+	enum { MORE = 2 };
+	int64_t gate = -1;
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "a worker's death"); !process_has_ended(&e->workers[0]);
+		 deadline_pause(&d)) {
 		const int64_t others = e2e_latest_round(e, 1);
-		if (round_since(e, from) >= others) {
-			e2e_gate_at(e, others + ROUNDS_OF_A_LIFE);
-			return;
-		}
-		(void)usleep(20000);
+		if (gate >= 0 && others + 1 >= gate)
+			(void)sleep(1);
+		if (!is_level(e, from, others) || others + 1 < gate)
+			continue;
+		gate = others + (gate < 0 ? ROUNDS_OF_A_LIFE : MORE);
+		e2e_gate_at(e, gate);
 	}
 }
 

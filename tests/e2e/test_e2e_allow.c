@@ -264,9 +264,9 @@ static void wait_owned(struct e2e *e, double least, double most) {
 		deadline_pause(&d);
 }
 
-/* Waits until contributions have no more tokens than a share of 1 % leaves processor time for, that
- * saved before the steps included. The bound is loose: steps had only a part of the processor time
- * before, and may be faster now. A machine that is busy with others shows less: it gave little before. */
+/* Waits until contributions have no more tokens than a share of 1 % leaves processor time for, with
+ * what was saved before the steps. The bound is loose: steps had only a part of the processor time
+ * before, and may be faster now. A busy machine shows less: it gave little before. */
 static void wait_shorter(const struct e2e *e, const struct work *before) {
 	enum { LOOSE = 4 };
 	const double left_ms = 0.01 * parallel_cores() * (ROUND_MS + GATE_SAVED_MS);
