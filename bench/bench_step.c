@@ -1,10 +1,11 @@
 /* bench_step.c: one training step (forward, backward, clipping, AdamW) in fp32 and bf16 against
  * PyTorch in both, eager and compiled, and llm.c on the CPU, and where the time of ours goes.
  *
- * Every contestant is a process of its own; they take turns, a few steps each, so that a slow spell
- * of the machine hits all of them; what counts is the median of the rounds' ratios. PyTorch gets
- * the settings under which it is fastest, see step_contestants.c; what counts is the faster of its
- * two ways, and the smaller of their memories. llm.c is measured when LLMC_DIR names a checkout of
+ * Every contestant is a process of its own; those of a dtype take turns, a few steps each, so that a
+ * slow spell of the machine hits all of them; what counts is the median of the rounds' ratios.
+ * PyTorch runs eager and compiled, each with glibc's malloc as it is and with a tuned one
+ * (step_contestants.h): one ratio is to the fastest of the four, one to the faster of those that have
+ * the malloc that people have, one to the smallest memory; each says whose it is. llm.c is measured when LLMC_DIR names a checkout of
  * it; --before names another build of this program, which then takes turns too. Then our step is
  * measured phase by phase (step_phases.h). stdout: a JSON line per contestant, per ratio and per
  * phase, and tables. */
@@ -21,10 +22,10 @@
 #include <string.h>
 
 struct options {
-	char cases[16], dtype[8], isa[16], clock[8], before[256];
+	char cases[16], dtype[8], isa[16], clock[8], before[256], malloc[8];
 	int64_t rounds, threads, micro_batch;
 	int moments;
-	bool serve, peers, phases;
+	bool serve, peers, compiled, phases;
 };
 
 #define OPTION(name, type, field, fallback, lo, hi, choices, help)                                                     \
@@ -46,6 +47,9 @@ static const struct rv_option option_table[] = {
 	OPTION("isa", RV_OPT_STRING, isa, "auto", 0, 0, NULL, "Highest instruction set to use."),
 	OPTION("before", RV_OPT_STRING, before, "", 0, 0, NULL, "A bench_step of another build, to take turns with."),
 	OPTION("peers", RV_OPT_BOOL, peers, "true", 0, 0, NULL, "Measure the peers too."),
+	OPTION("compiled", RV_OPT_BOOL, compiled, "true", 0, 0, NULL, "Measure compiled PyTorch too, not only eager."),
+	OPTION("malloc", RV_OPT_ENUM, malloc, "both", 0, 0, "both|default|tuned",
+		   "PyTorch's malloc: glibc's as it is, or with huge pages and memory kept, which is faster."),
 	OPTION("phases", RV_OPT_BOOL, phases, "true", 0, 0, NULL, "Show the phases of our step."),
 	OPTION("serve", RV_OPT_BOOL, serve, "false", 0, 0, NULL, "Be the contestant (used by the benchmark itself)."),
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
@@ -81,12 +85,13 @@ static enum rv_err serve(const struct options *opt, struct rv_errtext *et) {
 struct ratio {
 	char letter;
 	const char *ours_name, *peer_name, *unit;
+	const char *peer_is; /* what the peer is among others: "the fastest"; "": it is alone */
 	double ours, peer, ratio;
 	struct step_goal goal;
 	bool at_most; /* the goal is a limit from above */
 };
 
-enum { RATIOS_OF_A_CASE = 8, MAX_RATIOS = RATIOS_OF_A_CASE * N_STEP_SHAPES };
+enum { RATIOS_OF_A_CASE = 10, MAX_RATIOS = RATIOS_OF_A_CASE * N_STEP_SHAPES };
 
 struct report {
 	struct ratio ratios[MAX_RATIOS];
@@ -99,19 +104,19 @@ static bool reached(const struct ratio *r) {
 
 static void add_ratio(struct report *report, struct ratio r) {
 	report->ratios[report->n++] = r;
-	printf("{\"bench\": \"step\", \"case\": \"%c %s vs %s%s\", \"ours\": %.5g, \"peer\": %.5g, \"unit\": \"%s\", "
-		   "\"ratio\": %.4g, \"goal\": %.3g, \"reached\": %s}\n",
-		   r.letter, r.ours_name, r.peer_name, r.at_most ? ", peak RSS" : "", r.ours, r.peer, r.unit, r.ratio,
-		   r.goal.least, reached(&r) ? "true" : "false");
+	printf("{\"bench\": \"step\", \"case\": \"%c %s vs %s%s\", \"peer_is\": \"%s\", \"ours\": %.5g, \"peer\": %.5g, "
+		   "\"unit\": \"%s\", \"ratio\": %.4g, \"goal\": %.3g, \"reached\": %s}\n",
+		   r.letter, r.ours_name, r.peer_name, r.at_most ? ", peak RSS" : "", r.peer_is, r.ours, r.peer, r.unit,
+		   r.ratio, r.goal.least, reached(&r) ? "true" : "false");
 }
 
 static void print_ratios(const struct report *report) {
-	printf("\n%-4s %-10s %-13s %10s %10s %-4s %7s %8s %8s\n", "step", "", "peer", "ours", "peer's", "", "ratio", "goal",
-		   "stretch");
+	printf("\n%-4s %-10s %-38s %-20s %9s %9s %-4s %6s %8s %8s\n", "step", "", "peer", "which is", "ours", "peer's", "",
+		   "ratio", "goal", "stretch");
 	for (int i = 0; i < report->n; i++) {
 		const struct ratio *r = &report->ratios[i];
-		printf("%-4c %-10s %-13s %10.1f %10.1f %-4s %7.2f %s%6.2f ", r->letter, r->ours_name, r->peer_name, r->ours,
-			   r->peer, r->unit, r->ratio, r->at_most ? "<=" : ">=", r->goal.least);
+		printf("%-4c %-10s %-38s %-20s %9.1f %9.1f %-4s %6.2f %s%6.2f ", r->letter, r->ours_name, r->peer_name,
+			   r->peer_is, r->ours, r->peer, r->unit, r->ratio, r->at_most ? "<=" : ">=", r->goal.least);
 		if (r->goal.stretch > 0)
 			printf("%8.2f", r->goal.stretch);
 		else
@@ -122,21 +127,33 @@ static void print_ratios(const struct report *report) {
 		else
 			printf("  missed by %.1f %%\n", short_by);
 	}
+	printf("default malloc: glibc's as it is; tuned malloc: %s\n", contestant_tunables);
 }
 
 /* ---- one case ---- */
 
 static bool is_of(enum contestant_kind k, enum dtype dtype) {
-	if (dtype == DTYPE_F32)
-		return k == OURS_FP32 || k == BEFORE_FP32 || k == TORCH_FP32 || k == TORCH_FP32_COMPILED;
-	return k == OURS_BF16 || k == BEFORE_BF16 || k == TORCH_BF16 || k == TORCH_BF16_COMPILED;
+	return contestant_is_bf16(k) == (dtype == DTYPE_BF16);
 }
 
-static bool wanted(const struct options *opt, enum contestant_kind k) {
-	if ((!opt->peers && k >= TORCH_FP32) || (!opt->before[0] && (k == BEFORE_FP32 || k == BEFORE_BF16)))
+static bool wants_dtype(const struct options *opt, enum dtype dtype) {
+	return strcmp(opt->dtype, dtype == DTYPE_F32 ? "bf16" : "fp32") != 0;
+}
+
+static bool wants_torch(const struct options *opt, enum contestant_kind k) {
+	return (opt->compiled || !contestant_is_compiled(k)) &&
+		   strcmp(opt->malloc, contestant_is_tuned(k) ? "default" : "tuned") != 0;
+}
+
+/* Returns whether `k` takes turns with ours in `dtype`, as llm.c does in both. */
+static bool wanted(const struct options *opt, enum contestant_kind k, enum dtype dtype) {
+	if (k == LLMC)
+		return opt->peers;
+	if (contestant_is_torch(k) && (!opt->peers || !wants_torch(opt, k)))
 		return false;
-	return k == LLMC || (is_of(k, DTYPE_F32) && strcmp(opt->dtype, "bf16") != 0) ||
-		   (is_of(k, DTYPE_BF16) && strcmp(opt->dtype, "fp32") != 0);
+	if ((k == BEFORE_FP32 || k == BEFORE_BF16) && !opt->before[0])
+		return false;
+	return is_of(k, dtype);
 }
 
 static enum step_clock clock_of(const struct options *opt) {
@@ -144,11 +161,11 @@ static enum step_clock clock_of(const struct options *opt) {
 }
 
 /* Runs the turns. The figures of each go to stderr, to show the machine's noise. */
-static void take_turns(struct contestant c[N_CONTESTANTS], const struct options *opt, int steps) {
+static void take_turns(struct contestant c[N_CONTESTANTS], const struct options *opt, enum dtype dtype, int steps) {
 	for (int round = 0; round < opt->rounds; round++) {
 		fprintf(stderr, "round %d:", round + 1);
 		for (int i = 0; i < N_CONTESTANTS; i++) {
-			if (!c[i].there)
+			if (!c[i].there || !wanted(opt, i, dtype))
 				continue;
 			c[i].there = step_peer_round(&c[i].peer, steps);
 			if (c[i].there)
@@ -168,32 +185,57 @@ static void print_contestant(const struct step_shape *s, enum contestant_kind k,
 		   p->rss_mib, p->n_rounds);
 }
 
-/* Returns PyTorch's faster way in `dtype`; NULL: neither is there. */
-static const struct step_peer *faster_torch(const struct contestant c[N_CONTESTANTS], enum dtype dtype,
-											enum step_clock clock) {
-	const struct contestant *eager = &c[dtype == DTYPE_F32 ? TORCH_FP32 : TORCH_BF16];
-	const struct contestant *compiled = &c[dtype == DTYPE_F32 ? TORCH_FP32_COMPILED : TORCH_BF16_COMPILED];
-	if (!eager->there || !compiled->there)
-		return eager->there ? &eager->peer : compiled->there ? &compiled->peer : NULL;
-	return step_peer_ratio(&eager->peer, &compiled->peer, clock) >= 1 ? &eager->peer : &compiled->peer;
+/* Returns the fastest of PyTorch's ways in `dtype`, with or without the tuned ones; N_CONTESTANTS:
+ * none is there. */
+static enum contestant_kind fastest_torch(const struct contestant c[N_CONTESTANTS], enum dtype dtype, bool tuned_too,
+										  enum step_clock clock) {
+	enum contestant_kind best = N_CONTESTANTS;
+	for (enum contestant_kind k = 0; k < N_CONTESTANTS; k++)
+		if (c[k].there && contestant_is_torch(k) && is_of(k, dtype) && (tuned_too || !contestant_is_tuned(k)) &&
+			(best == N_CONTESTANTS || step_peer_ratio(&c[k].peer, &c[best].peer, clock) > 1))
+			best = k;
+	return best;
 }
 
-/* Returns the smaller memory of its ways in fp32, or in bf16 where that ran alone; 0: none ran. */
-static double torch_rss_mib(const struct contestant c[N_CONTESTANTS]) {
-	double least = 0;
-	for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16 && least == 0; dtype++)
-		for (enum contestant_kind k = TORCH_FP32; k < LLMC; k++)
-			if (c[k].there && is_of(k, dtype) && (least == 0 || c[k].peer.rss_mib < least))
-				least = c[k].peer.rss_mib;
-	return least;
+/* Returns PyTorch's way of the smallest memory in fp32, or in bf16 where that ran alone;
+ * N_CONTESTANTS: none ran. */
+static enum contestant_kind smallest_torch(const struct contestant c[N_CONTESTANTS]) {
+	enum contestant_kind best = N_CONTESTANTS;
+	for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16 && best == N_CONTESTANTS; dtype++)
+		for (enum contestant_kind k = 0; k < N_CONTESTANTS; k++)
+			if (c[k].there && contestant_is_torch(k) && is_of(k, dtype) &&
+				(best == N_CONTESTANTS || c[k].peer.rss_mib < c[best].peer.rss_mib))
+				best = k;
+	return best;
 }
 
+/* Adds the ratio of times to contestant k's, unless it is not there. */
 static void compare_speed(struct report *report, struct ratio r, const struct step_peer *ours,
-						  const struct step_peer *peer, enum step_clock clock) {
+						  const struct contestant c[N_CONTESTANTS], enum contestant_kind k, enum step_clock clock) {
+	if (k == N_CONTESTANTS || !c[k].there)
+		return;
 	r.unit = "ms";
+	r.peer_name = contestant_name(k);
 	r.ours = step_peer_ms(ours, clock);
-	r.peer = step_peer_ms(peer, clock);
-	r.ratio = step_peer_ratio(ours, peer, clock);
+	r.peer = step_peer_ms(&c[k].peer, clock);
+	r.ratio = step_peer_ratio(ours, &c[k].peer, clock);
+	add_ratio(report, r);
+}
+
+/* Adds the ratio of memories to the smallest of PyTorch's. */
+static void compare_memory(struct report *report, struct ratio r, const struct step_peer *ours,
+						   const struct contestant c[N_CONTESTANTS], double goal) {
+	const enum contestant_kind k = smallest_torch(c);
+	if (k == N_CONTESTANTS)
+		return;
+	r.unit = "MiB";
+	r.peer_name = contestant_name(k);
+	r.peer_is = "the smallest";
+	r.ours = ours->rss_mib;
+	r.peer = c[k].peer.rss_mib;
+	r.ratio = r.ours / r.peer;
+	r.goal = (struct step_goal){goal, 0};
+	r.at_most = true;
 	add_ratio(report, r);
 }
 
@@ -201,36 +243,32 @@ static void compare(struct report *report, const struct step_shape *s, const str
 					enum dtype dtype, enum step_clock clock) {
 	const bool fp32 = dtype == DTYPE_F32;
 	const enum contestant_kind k = fp32 ? OURS_FP32 : OURS_BF16;
-	const struct step_peer *ours = &c[k].peer, *torch = faster_torch(c, dtype, clock);
+	const struct step_peer *ours = &c[k].peer;
 	if (!c[k].there)
 		return;
-	struct ratio r = {.letter = s->letter, .ours_name = contestant_name(k), .peer_name = "PyTorch"};
+	struct ratio r = {.letter = s->letter, .ours_name = contestant_name(k), .peer_is = ""};
 	r.goal = fp32 ? s->torch_fp32 : s->torch_bf16;
-	if (torch)
-		compare_speed(report, r, ours, torch, clock);
-	const struct contestant *before = &c[fp32 ? BEFORE_FP32 : BEFORE_BF16];
-	r.peer_name = contestant_name(fp32 ? BEFORE_FP32 : BEFORE_BF16);
+	r.peer_is = "the fastest";
+	compare_speed(report, r, ours, c, fastest_torch(c, dtype, true, clock), clock);
+	r.peer_is = "the faster default";
+	compare_speed(report, r, ours, c, fastest_torch(c, dtype, false, clock), clock);
+	r.peer_is = "";
 	r.goal = (struct step_goal){1, 0};
-	if (before->there)
-		compare_speed(report, r, ours, &before->peer, clock);
-	r.peer_name = contestant_name(LLMC);
+	compare_speed(report, r, ours, c, fp32 ? BEFORE_FP32 : BEFORE_BF16, clock);
 	r.goal = fp32 ? s->llmc_fp32 : s->llmc_bf16;
-	if (c[LLMC].there)
-		compare_speed(report, r, ours, &c[LLMC].peer, clock);
-	r = (struct ratio){s->letter, contestant_name(k), "PyTorch", "MiB", ours->rss_mib, torch_rss_mib(c),
-					   0,         {s->rss, 0},        true};
-	r.ratio = r.ours / r.peer;
-	if (r.peer > 0)
-		add_ratio(report, r);
+	compare_speed(report, r, ours, c, LLMC, clock);
+	compare_memory(report, r, ours, c, s->rss);
 }
 
 /* Sets what of PyTorch's time in the same dtype the phases are held against. */
 static void hold_against(struct step_phases_options *p, const struct contestant c[N_CONTESTANTS], enum dtype dtype,
 						 struct step_goal goal) {
 	const struct contestant *ours = &c[dtype == DTYPE_F32 ? OURS_FP32 : OURS_BF16];
-	const struct step_peer *torch = faster_torch(c, dtype, p->clock);
-	p->peer_ms = torch ? step_peer_ms(torch, p->clock) : NAN;
-	p->excess_ms = ours->there && torch ? fmax(0, step_peer_ms(&ours->peer, p->clock) - p->peer_ms / goal.least) : NAN;
+	const enum contestant_kind torch = fastest_torch(c, dtype, true, p->clock);
+	p->peer_ms = torch < N_CONTESTANTS ? step_peer_ms(&c[torch].peer, p->clock) : NAN;
+	p->excess_ms = ours->there && torch < N_CONTESTANTS
+					   ? fmax(0, step_peer_ms(&ours->peer, p->clock) - p->peer_ms / goal.least)
+					   : NAN;
 }
 
 static enum rv_err print_phases(const struct options *opt, const struct step_shape *s,
@@ -239,39 +277,46 @@ static enum rv_err print_phases(const struct options *opt, const struct step_sha
 	struct backend_options be = {.threads = (int)opt->threads, .compute = DTYPE_F32, .isa = opt->isa};
 	struct step_phases_options p = {
 		.backend = &be, .savings = &savings, .clock = clock_of(opt), .rounds = (int)opt->rounds};
-	if (wanted(opt, OURS_FP32)) {
+	if (wants_dtype(opt, DTYPE_F32)) {
 		hold_against(&p, c, DTYPE_F32, s->torch_fp32);
 		RV_TRY(step_phases_print(s, &p, et));
 	}
 	be.compute = DTYPE_BF16;
-	if (wanted(opt, OURS_BF16)) {
+	if (wants_dtype(opt, DTYPE_BF16)) {
 		hold_against(&p, c, DTYPE_BF16, s->torch_bf16);
 		RV_TRY(step_phases_print(s, &p, et));
 	}
 	return RV_OK;
 }
 
-static enum rv_err run_case(struct report *report, const struct options *opt, const struct step_shape *s,
-							struct rv_errtext *et) {
+/* Measures the contestants of a dtype, and ends them: those of both would need 20 GB at (a). */
+static void run_dtype(struct report *report, const struct options *opt, const struct step_shape *s, enum dtype dtype,
+					  struct contestant c[N_CONTESTANTS]) {
 	const struct savings savings = savings_of(opt);
 	const struct ours_options ours = {opt->isa, opt->before, &savings};
-	struct contestant c[N_CONTESTANTS] = {0};
 	for (int i = 0; i < N_CONTESTANTS; i++) {
-		if (wanted(opt, i))
+		if (wanted(opt, i, dtype))
 			contestant_start(&c[i], i, s, (int)opt->threads, &ours);
-		if (wanted(opt, i) && !c[i].there)
+		if (wanted(opt, i, dtype) && !c[i].there)
 			fprintf(stderr, "%c: %s did not start. %s\n", s->letter, contestant_name(i), contestant_missing(i));
 	}
-	take_turns(c, opt, s->steps);
+	take_turns(c, opt, dtype, s->steps);
 	for (int i = 0; i < N_CONTESTANTS; i++) {
-		if (c[i].there)
+		if (c[i].there && wanted(opt, i, dtype))
 			print_contestant(s, i, &c[i].peer);
 		if (c[i].peer.pid > 0)
 			step_peer_stop(&c[i].peer);
 	}
-	compare(report, s, c, DTYPE_F32, clock_of(opt));
-	compare(report, s, c, DTYPE_BF16, clock_of(opt));
+	compare(report, s, c, dtype, clock_of(opt));
 	fflush(stdout);
+}
+
+static enum rv_err run_case(struct report *report, const struct options *opt, const struct step_shape *s,
+							struct rv_errtext *et) {
+	struct contestant c[N_CONTESTANTS] = {0};
+	for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++)
+		if (wants_dtype(opt, dtype))
+			run_dtype(report, opt, s, dtype, c);
 	return opt->phases ? print_phases(opt, s, c, et) : RV_OK;
 }
 

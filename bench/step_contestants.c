@@ -11,24 +11,33 @@ static const char judges_libraries[] = RV_BENCH_DIR "/../.cache/judges/stubs";
 /* Debian's PyTorch (1.13 in Debian 12) is fastest with OpenBLAS's OpenMP build. */
 static const char debian_python[] = "/usr/bin/python3";
 static const char openblas[] = "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0";
-/* Huge pages, and freed memory is kept: the fastest that we found, for either. */
-static const char malloc_tunables[] =
-	"glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184";
+#define TUNABLES       "GLIBC_TUNABLES"
+#define TUNABLES_VALUE "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184"
+
+const char contestant_tunables[] = TUNABLES "=" TUNABLES_VALUE;
 
 #define TORCH_MISSING "PyTorch is missing, or too old to compile: ./dev deps judges, or RIVULET_TORCH_PYTHON"
 
+enum { TORCH = 1, BF16 = 2, COMPILED = 4, TUNED = 8 };
+
 static const struct {
 	const char *name, *missing;
+	unsigned is;
 } about[N_CONTESTANTS] = {
-	[OURS_FP32] = {"ours fp32", ""},
-	[OURS_BF16] = {"ours bf16", ""},
-	[BEFORE_FP32] = {"before fp32", "--before must name a bench_step"},
-	[BEFORE_BF16] = {"before bf16", "--before must name a bench_step"},
-	[TORCH_FP32] = {"PyTorch fp32", TORCH_MISSING},
-	[TORCH_FP32_COMPILED] = {"PyTorch fp32 compiled", TORCH_MISSING},
-	[TORCH_BF16] = {"PyTorch bf16", TORCH_MISSING},
-	[TORCH_BF16_COMPILED] = {"PyTorch bf16 compiled", TORCH_MISSING},
-	[LLMC] = {"llm.c", "llm.c is missing: set LLMC_DIR to a checkout of it"},
+	[OURS_FP32] = {"ours fp32", "", 0},
+	[OURS_BF16] = {"ours bf16", "", BF16},
+	[BEFORE_FP32] = {"before fp32", "--before must name a bench_step", 0},
+	[BEFORE_BF16] = {"before bf16", "--before must name a bench_step", BF16},
+	[TORCH_FP32] = {"PyTorch fp32, default malloc", TORCH_MISSING, TORCH},
+	[TORCH_FP32_COMPILED] = {"PyTorch fp32 compiled, default malloc", TORCH_MISSING, TORCH | COMPILED},
+	[TORCH_FP32_TUNED] = {"PyTorch fp32, tuned malloc", TORCH_MISSING, TORCH | TUNED},
+	[TORCH_FP32_COMPILED_TUNED] = {"PyTorch fp32 compiled, tuned malloc", TORCH_MISSING, TORCH | COMPILED | TUNED},
+	[TORCH_BF16] = {"PyTorch bf16, default malloc", TORCH_MISSING, TORCH | BF16},
+	[TORCH_BF16_COMPILED] = {"PyTorch bf16 compiled, default malloc", TORCH_MISSING, TORCH | BF16 | COMPILED},
+	[TORCH_BF16_TUNED] = {"PyTorch bf16, tuned malloc", TORCH_MISSING, TORCH | BF16 | TUNED},
+	[TORCH_BF16_COMPILED_TUNED] = {"PyTorch bf16 compiled, tuned malloc", TORCH_MISSING,
+								   TORCH | BF16 | COMPILED | TUNED},
+	[LLMC] = {"llm.c", "llm.c is missing: set LLMC_DIR to a checkout of it", 0},
 };
 
 const char *contestant_name(enum contestant_kind k) {
@@ -37,6 +46,22 @@ const char *contestant_name(enum contestant_kind k) {
 
 const char *contestant_missing(enum contestant_kind k) {
 	return about[k].missing;
+}
+
+bool contestant_is_torch(enum contestant_kind k) {
+	return about[k].is & TORCH;
+}
+
+bool contestant_is_bf16(enum contestant_kind k) {
+	return about[k].is & BF16;
+}
+
+bool contestant_is_compiled(enum contestant_kind k) {
+	return about[k].is & COMPILED;
+}
+
+bool contestant_is_tuned(enum contestant_kind k) {
+	return about[k].is & TUNED;
 }
 
 enum { SHAPE_ARGS = 6, ARG_BYTES = 12 };
@@ -81,15 +106,13 @@ static bool start_torch(struct step_peer *p, const struct step_shape *s, enum co
 	char a[SHAPE_ARGS][ARG_BYTES];
 	shape_arguments(s, a);
 	const struct torch_place place = find_torch();
-	const bool bf16 = k == TORCH_BF16 || k == TORCH_BF16_COMPILED;
-	const bool compiled = k == TORCH_FP32_COMPILED || k == TORCH_BF16_COMPILED;
 	const struct step_env fair[] = {
 		{"OPENBLAS_CORETYPE", NULL},
 		{"OPENBLAS_L2_SIZE", NULL},
 		{"OMP_PROC_BIND", NULL},
 		{"ATEN_CPU_CAPABILITY", __builtin_cpu_supports("avx512f") ? "avx512" : NULL},
 		{"OMP_NUM_THREADS", threads},
-		{"GLIBC_TUNABLES", malloc_tunables},
+		{TUNABLES, contestant_is_tuned(k) ? TUNABLES_VALUE : NULL},
 		{"LD_LIBRARY_PATH", place.libraries},
 		{"LD_PRELOAD", place.preload},
 		{NULL, NULL},
@@ -103,8 +126,8 @@ static bool start_torch(struct step_peer *p, const struct step_shape *s, enum co
 					a[4],
 					a[5],
 					threads,
-					bf16 ? "bf16" : "fp32",
-					compiled ? "compiled" : "eager",
+					contestant_is_bf16(k) ? "bf16" : "fp32",
+					contestant_is_compiled(k) ? "compiled" : "eager",
 					NULL};
 	return step_peer_start(p, argv, fair);
 }
@@ -136,8 +159,8 @@ void contestant_start(struct contestant *c, enum contestant_kind k, const struct
 		c->there = start_ours(&c->peer, "/proc/self/exe", s, k == OURS_BF16, count, ours);
 	else if (k == BEFORE_FP32 || k == BEFORE_BF16)
 		c->there = start_ours(&c->peer, ours->before, s, k == BEFORE_BF16, count, ours);
-	else if (k == LLMC)
-		c->there = start_llmc(&c->peer, s, count);
-	else
+	else if (contestant_is_torch(k))
 		c->there = start_torch(&c->peer, s, k, count);
+	else
+		c->there = start_llmc(&c->peer, s, count);
 }

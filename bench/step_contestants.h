@@ -6,8 +6,9 @@
 #include "bench/step_shapes.h"
 #include "train/savings.h"
 
-/* "Before" is ours, of another build of this program. PyTorch runs as it is (eager), and
- * compiled. */
+/* "Before" is ours, of another build of this program. PyTorch runs as it is (eager) and compiled,
+ * each with glibc's malloc as it is, and with a malloc set to the fastest that we found ("tuned":
+ * huge pages, and freed memory is kept), which people who start PyTorch do not have. */
 enum contestant_kind {
 	OURS_FP32,
 	OURS_BF16,
@@ -15,8 +16,12 @@ enum contestant_kind {
 	BEFORE_BF16,
 	TORCH_FP32,
 	TORCH_FP32_COMPILED,
+	TORCH_FP32_TUNED,
+	TORCH_FP32_COMPILED_TUNED,
 	TORCH_BF16,
 	TORCH_BF16_COMPILED,
+	TORCH_BF16_TUNED,
+	TORCH_BF16_COMPILED_TUNED,
 	LLMC,
 	N_CONTESTANTS
 };
@@ -26,10 +31,18 @@ struct contestant {
 	struct step_peer peer;
 };
 
-/* Returns a name such as "PyTorch bf16". */
+/* Returns a name such as "PyTorch bf16, tuned malloc". */
 const char *contestant_name(enum contestant_kind k);
+/* Say what a contestant is. llm.c is in fp32. */
+bool contestant_is_torch(enum contestant_kind k);
+bool contestant_is_bf16(enum contestant_kind k);
+bool contestant_is_compiled(enum contestant_kind k);
+bool contestant_is_tuned(enum contestant_kind k);
 /* Returns how to install a missing peer. */
 const char *contestant_missing(enum contestant_kind k);
+
+/* The environment variable of a tuned contestant, as NAME=VALUE. */
+extern const char contestant_tunables[];
 
 /* Options of our own contestants, as given on the command line. */
 struct ours_options {

@@ -13,7 +13,7 @@ struct step_phases_options {
 	enum step_clock clock;
 	int rounds;
 	double excess_ms; /* how much too long the step is for its goal, 0 if it reaches it, NAN without a goal */
-	double peer_ms;   /* of the faster PyTorch; NAN: unknown */
+	double peer_ms;   /* of the fastest PyTorch; NAN: unknown */
 };
 
 /* Runs `rounds` times s->steps steps of our own and prints one JSON line per phase, then a table:

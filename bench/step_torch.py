@@ -116,7 +116,9 @@ def main():
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
-    about = [f"PyTorch {torch.__version__}", mode, "SDPA" if has_fused_attention else "own attention", about_optimizer]
+    attention = "SDPA" if has_fused_attention else "own attention"
+    malloc = "tuned malloc" if "GLIBC_TUNABLES" in os.environ else "default malloc"
+    about = [f"PyTorch {torch.__version__}", mode, attention, about_optimizer, malloc]
     serve(step, 3, ", ".join(about))
 
 
