@@ -2,8 +2,6 @@
 #include "base/assert.h"
 #include "kernels/cpu/cpu.h"
 
-#include <math.h>
-
 enum { TASK_FLOATS = 65536 };
 
 struct sum_args {
@@ -64,20 +62,6 @@ static void adamw_task(void *ctx, int task, int thread) {
 	adamw_range(a, r, a->m + r.begin, a->v + r.begin);
 }
 
-static struct adamw_consts fold(const struct adamw_params *a, double weight_decay) {
-	double beta1 = (double)a->beta1, beta2 = (double)a->beta2, lr = (double)a->lr, scale = (double)a->grad_scale;
-	return (struct adamw_consts){
-		.beta1 = a->beta1,
-		.beta2 = a->beta2,
-		.m_new = (float)((1 - beta1) * scale),
-		.v_new = (float)((1 - beta2) * scale * scale),
-		.step_size = (float)(lr / (1 - pow(beta1, (double)a->step))),
-		.v_hat = (float)(1 / sqrt(1 - pow(beta2, (double)a->step))),
-		.eps = a->eps,
-		.keep = (float)(1 - lr * weight_decay),
-	};
-}
-
 /* Checks the spans. Returns how many parameters they cover. */
 static size_t covered(const struct decay_span *spans, int n_spans, const struct adamw_params *params) {
 	RV_ASSERT(n_spans > 0 && params->step > 0);
@@ -94,8 +78,8 @@ static struct adamw_args args_of(struct backend *be, float *p, const float *g, c
 							   .n = covered(spans, n_spans, params),
 							   .spans = spans,
 							   .n_spans = n_spans,
-							   .with_decay = fold(params, (double)params->weight_decay),
-							   .without_decay = fold(params, 0)};
+							   .with_decay = adamw_consts_of(params, (double)params->weight_decay),
+							   .without_decay = adamw_consts_of(params, 0)};
 }
 
 void cpu_adamw(struct backend *be, float *p, const float *g, float *m, float *v, const struct decay_span *spans,

@@ -10,7 +10,7 @@
 
 enum { ADAMW_THREADS = 256, ADAMW_WIDTH = 8 /* of the bf16 copy: 16 bytes */, SQUARES_THREADS = 256 };
 
-template <int V> __global__ void __launch_bounds__(ADAMW_THREADS) adamw_kernel(adamw_arrays s, adamw_constants a) {
+template <int V> __global__ void __launch_bounds__(ADAMW_THREADS) adamw_kernel(adamw_arrays s, adamw_consts a) {
 	size_t at = ((size_t)blockIdx.x * ADAMW_THREADS + threadIdx.x) * V;
 	if (at >= s.n)
 		return;
@@ -35,7 +35,7 @@ template <int V> __global__ void __launch_bounds__(ADAMW_THREADS) adamw_kernel(a
 
 extern "C" void launch_adamw(cudaStream_t stream, const struct adamw_arrays *arrays, const struct adamw_params *a) {
 	const adamw_arrays s = *arrays;
-	const adamw_constants constants = adamw_constants_of(a);
+	const adamw_consts constants = adamw_consts_of(a, (double)a->weight_decay);
 	bool vectors = s.n % ADAMW_WIDTH == 0 && vectors_fit(0, 1, s.p, s.m, s.v, s.g, s.p_bf16);
 	if (vectors)
 		LAUNCH(adamw_kernel<ADAMW_WIDTH>, blocks_for(s.n, ADAMW_THREADS * ADAMW_WIDTH), ADAMW_THREADS, 0, stream, s,

@@ -1,16 +1,10 @@
-// adamw.cuh: AdamW's arithmetic on one parameter, shared by moments in fp32 (adamw.cu) and in 8
-// bits (adamw8.cu).
+// adamw.cuh: AdamW's arithmetic on one parameter, with the processor's bits (kernels/adamw.h), shared
+// by moments in fp32 (adamw.cu) and in 8 bits (adamw8.cu).
 #ifndef RV_CUDA_ADAMW_CUH
 #define RV_CUDA_ADAMW_CUH
 
-#include "kernels/backend.h"
+#include "kernels/adamw.h"
 #include "kernels/cuda/portable.cuh"
-
-#include <math.h>
-
-struct adamw_constants {
-	float lr, beta1, beta2, eps, weight_decay, grad_scale, correct1, correct2;
-};
 
 // Returns the span that holds element i.
 __device__ __forceinline__ int span_of(const size_t *ends, int n_spans, size_t i) {
@@ -25,24 +19,12 @@ __device__ __forceinline__ int span_of(const size_t *ends, int n_spans, size_t i
 	return low;
 }
 
-__device__ __forceinline__ void adamw_element(float *p, float *m, float *v, float g, bool decay, adamw_constants a) {
-	g *= a.grad_scale;
-	*m = a.beta1 * *m + (1 - a.beta1) * g;
-	*v = a.beta2 * *v + (1 - a.beta2) * g * g;
-	float step = (*m * a.correct1) / (sqrtf(*v * a.correct2) + a.eps);
-	*p -= a.lr * (step + (decay ? a.weight_decay * *p : 0));
-}
-
-static inline adamw_constants adamw_constants_of(const struct adamw_params *a) {
-	const double steps = (double)a->step;
-	return {a->lr,
-			a->beta1,
-			a->beta2,
-			a->eps,
-			a->weight_decay,
-			a->grad_scale,
-			(float)(1 / (1 - pow((double)a->beta1, steps))),
-			(float)(1 / (1 - pow((double)a->beta2, steps)))};
+// fmaf says what is fused, so that no compiler chooses.
+__device__ __forceinline__ void adamw_element(float *p, float *m, float *v, float g, bool decay, adamw_consts a) {
+	*m = fmaf(a.beta1, *m, a.m_new * g);
+	*v = fmaf(a.beta2, *v, a.v_new * (g * g));
+	const float update = *m / fmaf(sqrtf(*v), a.v_hat, a.eps);
+	*p = fmaf(-a.step_size, update, (decay ? a.keep : 1) * *p);
 }
 
 #endif

@@ -97,7 +97,7 @@ __device__ __forceinline__ void encode_lane(const adamw8_arrays &s, const float 
 	}
 }
 
-__global__ void __launch_bounds__(ADAMW8_THREADS) adamw8_kernel(adamw8_arrays s, adamw_constants a) {
+__global__ void __launch_bounds__(ADAMW8_THREADS) adamw8_kernel(adamw8_arrays s, adamw_consts a) {
 	const size_t block = (size_t)blockIdx.x * ADAMW8_WARPS + threadIdx.x / WARP;
 	if (block * MOMENTS_BLOCK >= s.n) // a whole warp
 		return;
@@ -126,6 +126,6 @@ __global__ void __launch_bounds__(ADAMW8_THREADS) adamw8_kernel(adamw8_arrays s,
 
 extern "C" void launch_adamw8(cudaStream_t stream, const struct adamw8_arrays *arrays, const struct adamw_params *a) {
 	const adamw8_arrays s = *arrays;
-	const adamw_constants constants = adamw_constants_of(a);
+	const adamw_consts constants = adamw_consts_of(a, (double)a->weight_decay);
 	LAUNCH(adamw8_kernel, blocks_for(s.n, ADAMW8_WARPS * MOMENTS_BLOCK), ADAMW8_THREADS, 0, stream, s, constants);
 }

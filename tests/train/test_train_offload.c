@@ -124,6 +124,46 @@ static void test_steps_are_the_processors(void **state) {
 	check_steps("llama", (struct savings){.moments = MOMENTS_INT8, .recompute = RECOMPUTE_BLOCK, .micro_batch = 1});
 }
 
+static bool has_fused_multiply_adds(void) {
+	const struct backend_options opt = {.threads = 1, .compute = DTYPE_F32, .isa = "auto"};
+	struct backend *cpu;
+	assert_ok(backend_open("cpu", &opt, &cpu, &et));
+	const bool has = !strstr(cpu->ops->describe(cpu), "portable");
+	backend_close(cpu);
+	return has;
+}
+
+/* Steps both replicas, then compares their states. */
+static void check_same_bits(const char *model, struct savings savings) {
+	struct pair p;
+	pair_init(&p, model, savings);
+	const size_t bytes = replica_state_bytes(p.plain);
+	uint8_t *one = malloc(bytes), *two = malloc(bytes);
+	assert_true(one && two && bytes == replica_state_bytes(p.offloaded));
+	for (int step = 0; step < STEPS; step++) {
+		struct step_stats stats[2];
+		assert_int_equal(replica_step(p.plain, &stats[0], NULL), RV_OK);
+		assert_int_equal(replica_step(p.offloaded, &stats[1], NULL), RV_OK);
+		assert_true(stats[0].loss == stats[1].loss && stats[0].grad_norm == stats[1].grad_norm);
+	}
+	replica_save(p.plain, one);
+	replica_save(p.offloaded, two);
+	assert_memory_equal(one, two, bytes);
+	free(one);
+	free(two);
+	pair_release(&p);
+}
+
+/* The processor's AdamW and the GPU's round alike: weights and moments have the same bits wherever
+ * they are. */
+static void test_offload_changes_no_bit(void **state) {
+	(void)state;
+	if (!has_fused_multiply_adds())
+		skip();
+	check_same_bits("gpt2", (struct savings){.moments = MOMENTS_FP32});
+	check_same_bits("llama", (struct savings){.moments = MOMENTS_INT8, .micro_batch = 1});
+}
+
 /* Its pieces, where it has them, are its state. */
 static void expect_streamed(struct replica *r, const uint8_t *want, size_t bytes, bool own_room) {
 	struct replica_stream s;
@@ -292,9 +332,10 @@ static void test_what_cannot_be_offloaded(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_steps_are_the_processors),         cmocka_unit_test(test_states_are_the_same),
-		cmocka_unit_test(test_an_evaluation_leaves_the_weights), cmocka_unit_test(test_spoiled_moments_are_reset),
-		cmocka_unit_test(test_what_cannot_be_offloaded),         cmocka_unit_test(test_a_state_comes_in_pieces),
+		cmocka_unit_test(test_steps_are_the_processors),  cmocka_unit_test(test_offload_changes_no_bit),
+		cmocka_unit_test(test_states_are_the_same),       cmocka_unit_test(test_an_evaluation_leaves_the_weights),
+		cmocka_unit_test(test_spoiled_moments_are_reset), cmocka_unit_test(test_what_cannot_be_offloaded),
+		cmocka_unit_test(test_a_state_comes_in_pieces),
 	};
 	(void)setenv("RIVULET_CUDA_PLUGIN", EMULATED_PLUGIN, 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 /* adamw.c: the optimizer step and the sum of squares.
  *
- * The idea: gradient scaling, both moments, bias correction, decay and update in one pass: 28 bytes
- * per parameter (read p, g, m, v; write p, m, v), so memory bandwidth alone decides.
+ * The idea: gradient scaling, both moments, bias correction, decay and update in one pass, in the
+ * order of kernels/adamw.h: 28 bytes per parameter (read p, g, m, v; write p, m, v), so memory
+ * bandwidth alone decides.
  *
  * Measured (bench_kernels, two Zen 5 cores, 32M parameters): 68 GB/s where a triad of three arrays
  * does 36 (its stores miss the cache and are read first; ours were just loaded); sum of squares 47

@@ -8,6 +8,7 @@
 #ifndef RV_KERNELS_CPU_ISA_KERNELS_H
 #define RV_KERNELS_CPU_ISA_KERNELS_H
 
+#include "kernels/adamw.h"
 #include "kernels/backend.h"
 
 /* Arguments of LayerNorm; of RMSNorm without mean and bias (NULL). */
@@ -76,14 +77,6 @@ struct softmax_rows {
 	int n, v;
 	float grad_scale;
 	bool want_grad;
-};
-
-/* AdamW's constants, computed once for all elements. */
-struct adamw_consts {
-	float beta1, beta2;
-	float m_new, v_new;     /* (1 - beta1) * grad_scale, (1 - beta2) * grad_scale^2 */
-	float step_size, v_hat; /* lr / (1 - beta1^step), 1 / sqrt(1 - beta2^step) */
-	float eps, keep;        /* keep = 1 - lr * weight_decay (1 where there is no decay) */
 };
 
 /* A block of moments in 8 bits (kernels/moments.h): MOMENTS_BLOCK codes each, and the tops. */

@@ -296,8 +296,18 @@ def adamw(kernels, n):
     p, m, g = (draw.normal(0, 1, n).astype(np.float32) for _ in range(3))
     v = np.abs(draw.normal(0, 1, n)).astype(np.float32)
     ends, decays = np.array([n // 2 - 3, n], np.uint64), np.array([1, 0], np.uint8)
-    lr, beta1, beta2, eps, decay, grad_scale, correct1, correct2 = constants = np.float32(
-        [1e-2, 0.9, 0.95, 1e-8, 0.1, 0.5, 2, 3]
+    lr, beta1, beta2, eps, decay, grad_scale, correct1, correct2 = np.float32([1e-2, 0.9, 0.95, 1e-8, 0.1, 0.5, 2, 3])
+    constants = np.float32(  # adamw_consts
+        [
+            beta1,
+            beta2,
+            (1 - beta1) * grad_scale,
+            (1 - beta2) * grad_scale**2,
+            lr * correct1,
+            np.sqrt(correct2),
+            eps,
+            1 - lr * decay,
+        ]
     )
     memory = GlobalMemory(1 << 19)
     put = [memory.put(a) for a in (p, m, v, g)] + [memory.put(np.zeros(n, np.uint16))]
