@@ -1,14 +1,14 @@
 /* bench_step.c: one training step (forward, backward, clipping, AdamW) in fp32 and bf16 against
  * PyTorch in both, eager and compiled, and llm.c on the CPU, and where the time of ours goes.
  *
- * Every contestant is a process of its own; those of a dtype take turns, a few steps each, so that a
- * slow spell of the machine hits all of them; what counts is the median of the rounds' ratios.
+ * Every contestant is a process of its own; those of a dtype take turns, a few steps each, so that
+ * a slow spell of the machine hits all of them; what counts is the median of the rounds' ratios.
  * PyTorch runs eager and compiled, each with glibc's malloc as it is and with a tuned one
- * (step_contestants.h): one ratio is to the fastest of the four, one to the faster of those that have
- * the malloc that people have, one to the smallest memory; each says whose it is. llm.c is measured when LLMC_DIR names a checkout of
- * it; --before names another build of this program, which then takes turns too. Then our step is
- * measured phase by phase (step_phases.h). stdout: a JSON line per contestant, per ratio and per
- * phase, and tables. */
+ * (step_contestants.h): one ratio is to the fastest of the four, one to the faster of those with
+ * the malloc that people have, one to the smallest memory; each says whose it is. llm.c is measured
+ * when LLMC_DIR names a checkout of it; --before names another build of this program, which then
+ * takes turns too. Then our step is measured phase by phase (step_phases.h). stdout: a JSON line
+ * per contestant, per ratio and per phase, and tables. */
 #include "base/err.h"
 #include "base/options.h"
 #include "base/program.h"

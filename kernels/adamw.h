@@ -1,5 +1,5 @@
-/* adamw.h: AdamW's constants, folded once for all elements, with which the processor's kernels and a
- * GPU's do the same operations in the same order:
+/* adamw.h: AdamW's constants, folded once for all elements, with which the processor's kernels and
+ * a GPU's do the same operations in the same order:
  *
  *   m = fma(beta1, m, m_new * g);   v = fma(beta2, v, v_new * (g * g))
  *   p = fma(-step_size, m / fma(sqrt(v), v_hat, eps), keep * p)

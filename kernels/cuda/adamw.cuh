@@ -1,5 +1,5 @@
-// adamw.cuh: AdamW's arithmetic on one parameter, with the processor's bits (kernels/adamw.h), shared
-// by moments in fp32 (adamw.cu) and in 8 bits (adamw8.cu).
+// adamw.cuh: AdamW's arithmetic on one parameter, with the processor's bits (kernels/adamw.h),
+// shared by moments in fp32 (adamw.cu) and in 8 bits (adamw8.cu).
 #ifndef RV_CUDA_ADAMW_CUH
 #define RV_CUDA_ADAMW_CUH
 

@@ -1,5 +1,5 @@
 # vendor.cmake: cmake -D ROOT=DIR -P vendor.cmake: nothing of a maker of GPUs stands outside of its
-# plugin (kernels/cuda/): no header, no function, no type of theirs, and in code not even the
+# plugin (kernels/cuda/) in the C code of these rooms, tests left out: no header, no function, no type of theirs, and in code not even the
 # plugin's name, but where `named` allows it. So a second plugin is a folder beside it and a line in
 # kernels/plugins.def (docs/gpu.md).
 cmake_minimum_required(VERSION 3.22)
@@ -13,7 +13,10 @@ set(named
 	"kernels/plugins.def: ^PLUGIN\\(cuda\\)$" # the line of the registry
 	"kernels/device.h: ^\"Device to compute on: " # values of --device, which people type
 	"lab/commands/replay.c: RIVULET_CUDA_DETERMINISTIC=1" # a variable that people set
+	"bench/bench_audit.c: RIVULET_CUDA_PLUGIN|open_machine..cuda" # the machines whose training it compares
 )
+# Files that are a maker's: the plugin, and what marks steps for the maker's profiler.
+set(of_makers "^kernels/cuda/|^bench/profiler\\.c$")
 
 # Whether `named` allows `line` of `file`.
 function(is_allowed file line out)
@@ -49,9 +52,9 @@ endfunction()
 
 set(n 0)
 set(wrong "")
-foreach(top base kernels outer net train worker coordinator lab)
+foreach(top base kernels outer net train worker coordinator lab bench)
 	file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${top}/*.c ${ROOT}/${top}/*.h ${ROOT}/${top}/*.def)
-	list(FILTER files EXCLUDE REGEX "^kernels/cuda/")
+	list(FILTER files EXCLUDE REGEX "${of_makers}")
 	foreach(file ${files})
 		math(EXPR n "${n} + 1")
 		find_name(${file})
