@@ -65,8 +65,9 @@ const struct rv_command worker_pause_command = {
 	.synopsis = "[2h]",
 	.args_max = 1,
 	.help = "Pauses the worker that runs in --dir, for a while (90s, 30min, 2h) or until it is resumed.",
-	.details = "Processors, GPU and line are free at once, a GPU's memory within 2 s; other memory after a\n"
-			   "minute, once the state is saved (--free-gpu-memory-after, --free-memory-after).\n"
+	.details = "Processors, GPU and line are free at once, a GPU's memory within 2 s, or once a micro-batch that\n"
+			   "takes longer ends; other memory after a minute, once the state is saved\n"
+			   "(--free-gpu-memory-after, --free-memory-after).\n"
 			   "The run goes on without this worker, which comes back in the next round after the pause. A pause\n"
 			   "holds over restarts.\n",
 	.options = options,

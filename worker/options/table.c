@@ -73,7 +73,8 @@ const struct rv_option worker_options_table[] = {
 			"takes a moment. -1: it is kept."),
 	INT_OPT(
 		"free-gpu-memory-after", free_gpu_memory_after, "0", -1, 1000000, "Limits",
-		"The same for a worker that trains on a GPU, whichever comes first; 0: the GPU's memory is free within 2 s."),
+		"The same for a worker that trains on a GPU, whichever comes first; 0: the GPU's memory is free within 2 s, or "
+		"once a micro-batch that takes longer ends."),
 	BYTES_OPT(
 		"max-disk", max_disk,
 		"Most that DIR takes of the disk, state and text together, such as 20GB, looked at before the join; 0: what "
