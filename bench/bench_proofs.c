@@ -1,7 +1,7 @@
 /* bench_proofs.c: what it costs that lies of members leave proof: commitments to contributions,
- * seals of means, disputes and audits of means, for one participant of one round in a roster of one
- * row, beside what the same round's exchange costs without them, in the same run. One thread, in
- * its own processor time.
+ * their signatures, seals of means, disputes and audits of means, for one participant of one round
+ * in a roster of one row, beside what the same round's exchange costs without them, in the same
+ * run. One thread, in its own processor time.
  *
  *     bench_proofs [CHUNKS [MBIT]]     default: 256 chunks of 65,536 values, a line of 100 Mbit/s
  *
@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "bench/bench_report.h"
 #include "net/control/evidence.h"
+#include "net/control/signed_roots.h"
 #include "net/reduce/reduce.h"
 #include "outer/merge.h"
 
@@ -170,6 +171,18 @@ static double seals(const struct round *r) {
 	return (double)(rv_clock_thread_us() - from_us);
 }
 
+/* Signs the own root, and checks those of all others, which a document of the roster names. */
+static double signed_roots(const struct round *r) {
+	struct report m = {.phase = WORKER_READY, .round = 1, .commitment = {.n = 1, .roots = {{0, root_of_own(r, 0)}}}};
+	const struct seal_ops ops = seal_ed25519(&r->who);
+	const uint8_t run_id[NET_RUN_ID_BYTES] = {1};
+	const int64_t from_us = rv_clock_thread_us();
+	report_sign(&m, run_id, &ops);
+	for (int i = 1; i < r->n; i++)
+		must(report_check_signed(&m, run_id, r->who.key, &ops, NULL) == RV_OK, "a root that is not signed");
+	return (double)(rv_clock_thread_us() - from_us);
+}
+
 /* Checks a chunk of every contribution, and merges them. */
 static double audit(const struct round *r) {
 	const int64_t from_us = rv_clock_thread_us();
@@ -227,6 +240,7 @@ int main(int argc, char **argv) {
 		r.exchange_us = exchange(&r);
 		put(&r, "the exchange", r.exchange_us, exchange_bytes(&r), mbit);
 		put(&r, "commitments", commitments(&r), commitment_bytes(&r), mbit);
+		put(&r, "signed roots", signed_roots(&r), (double)(1 + r.n) * NET_SIG_BYTES, mbit);
 		put(&r, "seals", seals(&r), (double)(r.n - 1) * (REDUCE_HEADER_BYTES + SEAL_BYTES), mbit);
 		put(&r, "an audit of one chunk", audit(&r), audit_bytes(&r), mbit);
 		put(&r, "evidence in a dispute (two show it)", seals(&r), (double)evidence_max_bytes(r.chunks), mbit);

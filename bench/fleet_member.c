@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/run_silence.h"
+#include "net/control/signed_roots.h"
 #include "outer/global.h"
 #include "worker/join/document_opener.h"
 
@@ -89,6 +90,8 @@ static void send_report(struct fleet_member *m) {
 	sent.seq = r->seq;
 	if (!owner)
 		sent.n_measured = 0;
+	const struct seal_ops ops = seal_ed25519(&m->identity);
+	report_sign(&sent, m->invite->run_id, &ops);
 	m->sent_us = rv_clock_monotonic_us();
 	control_client_report(client_of(m), &sent);
 }

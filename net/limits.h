@@ -42,7 +42,7 @@ enum {
 	NET_MAX_DEADLINE_MS = 604800000,                  /* of one attempt of an all-reduce: a week */
 	NET_MAX_CONFIG_BYTES = 16384,                     /* a run's configuration text */
 	NET_MAX_DOCUMENT_BYTES = 196608,
-	NET_MAX_REPORT_BYTES = 4096,
+	NET_MAX_REPORT_BYTES = 4672,
 	NET_MAX_FRAME_UNAUTHENTICATED = 1024, /* a peer's frame body before its HELLO is accepted */
 	NET_ADDR_BYTES = 128,                 /* "host:port", NUL included */
 	NET_NAME_BYTES = 64,                  /* a worker's name for people */

@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-static const char domain[] = "rivulet means";
+static const char means_domain[] = "rivulet means", contribution_domain[] = "rivulet contribution";
 enum {
 	SCOPE_BYTES = NET_RUN_ID_BYTES + RV_HASH_BYTES + 8 + 8 + 4 + 1 + 4,
-	SIGNED_BYTES = sizeof domain + SCOPE_BYTES + RV_HASH_BYTES
+	SIGNED_MAX_BYTES = sizeof contribution_domain + SCOPE_BYTES + RV_HASH_BYTES
 };
 
 static void write_scope(const struct seal_scope *s, struct rv_writer *w) {
@@ -20,27 +20,43 @@ static void write_scope(const struct seal_scope *s, struct rv_writer *w) {
 	rv_write_u32(w, s->first);
 }
 
-static void signed_bytes(const struct seal_scope *scope, const struct rv_hash *root, uint8_t out[SIGNED_BYTES]) {
-	struct rv_writer w = rv_writer_of(out, SIGNED_BYTES);
-	rv_write_bytes(&w, domain, sizeof domain);
+struct seal_scope seal_scope_of_contribution(const uint8_t run_id[NET_RUN_ID_BYTES], const struct contribution_of *of) {
+	struct seal_scope s = {.term = of->term, .round = of->round, .kind = SEAL_CONTRIBUTION, .first = of->codec};
+	struct rv_hasher h = rv_hasher_of("rivulet process");
+	rv_hash_u64(&h, of->term);
+	rv_hash_u64(&h, of->round);
+	rv_hash_u64(&h, of->boot);
+	s.roster = rv_hash_final(&h);
+	memcpy(s.run_id, run_id, sizeof s.run_id);
+	return s;
+}
+
+/* Writes what is signed, and returns its bytes. */
+static size_t signed_bytes(const struct seal_scope *scope, const struct rv_hash *root, uint8_t out[SIGNED_MAX_BYTES]) {
+	struct rv_writer w = rv_writer_of(out, SIGNED_MAX_BYTES);
+	if (scope->kind == SEAL_CONTRIBUTION)
+		rv_write_bytes(&w, contribution_domain, sizeof contribution_domain);
+	else
+		rv_write_bytes(&w, means_domain, sizeof means_domain);
 	rv_write_bytes(&w, scope->run_id, NET_RUN_ID_BYTES);
 	write_scope(scope, &w);
 	rv_write_bytes(&w, root->b, RV_HASH_BYTES);
-	RV_ASSERT(!w.failed && rv_writer_len(&w) == SIGNED_BYTES);
+	RV_ASSERT(!w.failed);
+	return rv_writer_len(&w);
 }
 
 void seal_sign(const struct identity *owner, const struct seal_scope *scope, const struct rv_hash *root,
 			   struct seal *out) {
-	uint8_t bytes[SIGNED_BYTES];
-	signed_bytes(scope, root, bytes);
+	uint8_t bytes[SIGNED_MAX_BYTES];
+	const size_t n = signed_bytes(scope, root, bytes);
 	out->root = *root;
-	identity_sign(owner, bytes, sizeof bytes, out->signature);
+	identity_sign(owner, bytes, n, out->signature);
 }
 
 bool seal_verify(const uint8_t key[NET_KEY_BYTES], const struct seal_scope *scope, const struct seal *seal) {
-	uint8_t bytes[SIGNED_BYTES];
-	signed_bytes(scope, &seal->root, bytes);
-	return identity_verify(key, bytes, sizeof bytes, seal->signature);
+	uint8_t bytes[SIGNED_MAX_BYTES];
+	const size_t n = signed_bytes(scope, &seal->root, bytes);
+	return identity_verify(key, bytes, n, seal->signature);
 }
 
 bool seal_scope_equal(const struct seal_scope *a, const struct seal_scope *b) {
@@ -97,7 +113,7 @@ enum rv_err equivocation_read(struct rv_reader *r, const uint8_t run_id[NET_RUN_
 		rv_read_copy(r, out->seals[i].root.b, RV_HASH_BYTES);
 		rv_read_copy(r, out->seals[i].signature, NET_SIG_BYTES);
 	}
-	if (rv_reader_ok(r) && (s->kind > SEAL_SUMS || out->chunk > NET_MAX_CHUNKS || out->member == NET_NO_MEMBER))
+	if (rv_reader_ok(r) && (s->kind > SEAL_CONTRIBUTION || out->chunk > NET_MAX_CHUNKS || out->member == NET_NO_MEMBER))
 		return rv_fail(et, RV_E_INVALID, "a proof against member %u: kind = %u, chunk = %u", out->member, s->kind,
 					   out->chunk);
 	return RV_OK;

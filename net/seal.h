@@ -1,12 +1,18 @@
-/* seal.h: what an owner signs of the means that it gives out, and the proof that it signed two.
+/* seal.h: what a member signs of its contribution, and an owner of the means that it gives out;
+ * and the proof that it signed two.
  *
  * In an attempt an owner makes the mean of each of its chunks once, and so has one list of their
  * leaves (merkle_leaf: a chunk's number and bytes), in ascending order. A *seal* is its signature
  * over the root of that list, and over what the list is: the attempt with its roster, and whether
  * the means are those of a row or of a column. A receiver takes no mean for which it has no seal.
  * In the same way the owner of a row signs the sums that it gives to the final owner of a column.
- * Two seals over one scope with different roots prove an *equivocation*: an honest owner never
- * makes them, whatever others send, for the roster names the process that contributes. */
+ * And before a roster is known, each member signs the root over its contribution's chunks, as the
+ * contribution of this process to this round (seal_scope_of_contribution): the coordinator can name
+ * no other root than that.
+ *
+ * Two seals over one scope with different roots prove an *equivocation*: an honest member never
+ * makes them, whatever others send, for the scope names the process that contributes; one that
+ * makes its contribution again is a later process (report.boot). */
 #ifndef RV_NET_SEAL_H
 #define RV_NET_SEAL_H
 
@@ -16,21 +22,32 @@
 #include "net/limits.h"
 
 enum seal_kind {
-	SEAL_ROW,    /* the means that an owner gives to its row; with one row to all participants */
-	SEAL_COLUMN, /* the means of a column's chunks of which it is the final owner, given to the column */
-	SEAL_SUMS    /* the sums of its row of the chunks of one final owner, given to that one */
+	SEAL_ROW,         /* the means that an owner gives to its row; with one row to all participants */
+	SEAL_COLUMN,      /* the means of a column's chunks of which it is the final owner, given to the column */
+	SEAL_SUMS,        /* the sums of its row of the chunks of one final owner, given to that one */
+	SEAL_CONTRIBUTION /* the chunks of its own contribution, in one codec */
 };
 
 struct seal_scope {
 	uint8_t run_id[NET_RUN_ID_BYTES];
-	struct rv_hash roster; /* document.roster_hash: names term, round and attempt, too */
+	/* document.roster_hash: names term, round and attempt, too. CONTRIBUTION: H("rivulet process" |
+	 * term u64 | round u64 | boot u64), for it holds in every attempt. */
+	struct rv_hash roster;
 	uint64_t term, round;
-	uint32_t attempt;
-	uint8_t kind;   /* enum seal_kind */
-	uint32_t first; /* ROW: the row; COLUMN: the first chunk of the column; SUMS: of the list */
+	uint32_t attempt; /* CONTRIBUTION: 0 */
+	uint8_t kind;     /* enum seal_kind */
+	uint32_t first;   /* ROW: the row; COLUMN: the first chunk of the column; SUMS: of the list; CONTRIBUTION: codec */
 };
+/* Names a contribution of a member. */
+struct contribution_of {
+	uint64_t term, round;
+	uint64_t boot; /* report.boot of the process that made it */
+	uint8_t codec; /* its id; 0: the run's */
+};
+struct seal_scope seal_scope_of_contribution(const uint8_t run_id[NET_RUN_ID_BYTES], const struct contribution_of *of);
+
 struct seal {
-	struct rv_hash root; /* over the leaves of the owner's means (base/merkle.h) */
+	struct rv_hash root; /* over the leaves of the owner's means, or of the contribution (base/merkle.h) */
 	uint8_t signature[NET_SIG_BYTES];
 };
 enum { SEAL_BYTES = RV_HASH_BYTES + NET_SIG_BYTES };
@@ -43,8 +60,8 @@ struct owner_seal {
 	struct seal seal;
 };
 
-/* Sign and check: Ed25519 over "rivulet means" NUL | run id | roster | term u64 | round u64 |
- * attempt u32 | kind u8 | first u32 | root. */
+/* Sign and check: Ed25519 over "rivulet means" NUL (CONTRIBUTION: "rivulet contribution" NUL) | run
+ * id | roster | term u64 | round u64 | attempt u32 | kind u8 | first u32 | root. */
 void seal_sign(const struct identity *owner, const struct seal_scope *scope, const struct rv_hash *root,
 			   struct seal *out);
 bool seal_verify(const uint8_t key[NET_KEY_BYTES], const struct seal_scope *scope, const struct seal *seal);

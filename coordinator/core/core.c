@@ -317,6 +317,7 @@ enum rv_err core_take_report(struct core *c, int64_t now_us, const uint8_t key[N
 	if (core_is_stale(c, m, rep, now_us))
 		return core_stale_report(c, (uint32_t)slot, rep, now_us, et);
 	RV_ASSERT(!m->reported || rep->boot != m->last.boot || rep->seq > m->last.seq); /* seq never goes back */
+	RV_TRY(core_check_signed(c, m, rep, et));
 	if (!m->reported)
 		core_views_touch(c, (uint32_t)slot);
 	core_follow(m, rep);
@@ -329,6 +330,7 @@ enum rv_err core_take_report(struct core *c, int64_t now_us, const uint8_t key[N
 	m->awaited = m->distrusted = false;
 	m->want_places = places_of(rep);
 	find_apart(rep, m->apart);
+	core_note_signed(c, (uint32_t)slot);
 	say_what_is_wrong(c, (uint32_t)slot);
 	int place = core_place(c, core_slot_of(c, m)); /* votes count from the roster only */
 	if (place >= 0)
@@ -374,6 +376,8 @@ static void record_members(struct core *c) {
 /* Makes one decision at a time: its grounds must not change before it is durable. */
 static void decide(struct core *c) {
 	RV_ASSERT(c->roster.n == 0 || c->round < c->cfg.final_round);
+	if (c->n_queue == 0)
+		core_decide_two_roots(c);
 	if (c->n_queue == 0)
 		core_decide_audits(c);
 	if (c->n_queue == 0)

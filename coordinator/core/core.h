@@ -198,7 +198,7 @@ struct core_record {
 	uint32_t lease_count[NET_MAX_ROSTER];
 	/* ROSTER, COMMIT: how each contribution is sent: as in member_ref. */
 	uint8_t codecs[NET_MAX_ROSTER], parts[NET_MAX_ROSTER];
-	struct rv_hash roots[NET_MAX_ROSTER]; /* ROSTER: member_ref.contribution_root */
+	struct seal roots[NET_MAX_ROSTER]; /* ROSTER: member_ref.contribution */
 	/* ROSTER: sets of places in `members`: those that may own chunks; those of them that own half a
 	 * part, beside others that need no relay. */
 	uint64_t owners[CORE_ROSTER_WORDS], relayed[CORE_ROSTER_WORDS];
@@ -370,6 +370,7 @@ enum core_event_type {
 	CORE_EVENT_FALSE_AUDIT, /* its audit of `round` says of `other` what others refute */
 	CORE_EVENT_WITHHELD,    /* auditors did not get its contribution to `round`, or another one than it committed to */
 	CORE_EVENT_TAKEN_BACK,  /* the run goes on from `round`, as the average of it was a lie; member: whose */
+	CORE_EVENT_TWO_ROOTS,   /* it has signed two contributions to `round`, as one process; other: the codec */
 	CORE_EVENT_EQUIVOCATED, /* it has signed two lists of means in an attempt of `round`; other: first chunk */
 	CORE_EVENT_FALSE_VOTE,  /* what it shows of `round` is not what it voted for: put away */
 	CORE_EVENT_NO_EVIDENCE, /* asked what it got in `round`, it has shown nothing in time: put away */
@@ -394,7 +395,8 @@ struct core_event {
 	uint32_t attempt;
 	/* APART, DISPUTED, FALSE_AUDIT, DOUBTED: the member. WORTHLESS: the gain in thousandths of the
 	 * auditor's own, an int32_t. UNREPEATED: the distance in thousandths. SENDS_LESS: codec | part
-	 * << 8, as in member_ref. EQUIVOCATED: the chunk. EVADED: how often in a row. */
+	 * << 8, as in member_ref. EQUIVOCATED: the chunk. TWO_ROOTS: the codec. EVADED: how often in a
+	 * row. */
 	uint32_t other;
 };
 bool core_next_event(struct core *c, struct core_event *out);

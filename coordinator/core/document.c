@@ -54,7 +54,7 @@ static void put_roster(const struct core *c, struct document *d) {
 		d->members[i].boot = r->boots[i];
 		d->members[i].codec = r->codecs[i];
 		d->members[i].part = r->parts[i];
-		d->members[i].contribution_root = r->roots[i];
+		d->members[i].contribution = r->roots[i];
 	}
 	d->n_ranges = r->n_ranges;
 	memcpy(d->ranges, r->ranges, r->n_ranges * sizeof r->ranges[0]);

@@ -19,6 +19,7 @@
  * disputes_rows.c ... in two rows
  * dispute_lists.c ... and what participants show of them
  * proofs.c       proofs of equivocation
+ * signed_roots.c roots of contributions, and members that sign two
  * accusations.c  REDUCE: who accuses whom
  * suspects.c     ... and who is believed
  * pairs.c        which members reach each other
@@ -332,6 +333,20 @@ enum rv_err core_take_proof(struct core *c, const struct equivocation *e, struct
 /* Returns true if the attempt is void: a participant of it is proven to have equivocated in it. */
 bool core_attempt_is_void(const struct core *c);
 void core_proofs_put(const struct core *c, struct document *d);
+/* Returns true if a proof that holds bans its member: it is not banned yet, nor was for the
+ * same. */
+bool core_proof_counts(const struct core *c, const struct equivocation *e);
+
+/* ---- signed_roots.c ---- */
+
+/* Returns RV_E_INVALID if the member has not signed a root that its report commits to. */
+enum rv_err core_check_signed(const struct core *c, const struct core_member *m, const struct report *rep,
+							  struct rv_errtext *et);
+/* Compares the roots of the member's last report with those that it has signed for the same
+ * before. */
+void core_note_signed(struct core *c, uint32_t slot);
+/* Records the proof that a member has signed two, if there is one. */
+void core_decide_two_roots(struct core *c);
 
 /* ---- exclusion.c ---- */
 

@@ -165,7 +165,7 @@ static void put_in_order(struct core_record *rec, const uint16_t *order) {
 		downs[NET_MAX_ROSTER];
 	uint32_t lease_count[NET_MAX_ROSTER];
 	uint8_t codecs[NET_MAX_ROSTER], parts[NET_MAX_ROSTER];
-	struct rv_hash roots[NET_MAX_ROSTER];
+	struct seal roots[NET_MAX_ROSTER];
 	const size_t n = rec->n_members;
 	for (size_t i = 0; i < n; i++) {
 		members[i] = rec->members[order[i]];

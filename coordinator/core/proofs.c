@@ -1,5 +1,6 @@
-/* proofs.c: proofs of equivocation: two seals of one owner over different lists. Each is a durable
- * record, which bans the owner; the latest ones are in documents, where every member checks them.
+/* proofs.c: proofs of equivocation: two seals of one owner over different lists, or of one member
+ * over different contributions. Each is a durable record, which bans the member; the latest ones
+ * are in documents, where every member checks them.
  *
  * A proof counts once, and for some rounds: a member that the operator has readmitted (`unban`) is
  * not banned again for the same. CORE_PROVEN others within that time would be as many bans. */
@@ -65,7 +66,9 @@ void core_push_proof(struct core *c, const struct equivocation *e) {
 	rec->proof = *e;
 	rec->member = e->member;
 	rec->attempt = e->scope.attempt;
-	core_say_of(c, CORE_EVENT_EQUIVOCATED, (uint32_t)core_find(c, e->member), e->scope.round, e->chunk);
+	const bool roots = e->scope.kind == SEAL_CONTRIBUTION;
+	core_say_of(c, roots ? CORE_EVENT_TWO_ROOTS : CORE_EVENT_EQUIVOCATED, (uint32_t)core_find(c, e->member),
+				e->scope.round, roots ? e->scope.first : e->chunk);
 }
 
 static bool is_proven(const struct core *c, const struct equivocation *e) {
@@ -74,6 +77,11 @@ static bool is_proven(const struct core *c, const struct equivocation *e) {
 		if (rv_hash_equal(&c->proven[i], &offence))
 			return true;
 	return false;
+}
+
+bool core_proof_counts(const struct core *c, const struct equivocation *e) {
+	const int slot = core_find(c, e->member);
+	return slot >= 0 && !c->members[slot].banned && !is_proven(c, e) && core_has_ban_room(c);
 }
 
 static bool is_of_late(const struct core *c, const struct seal_scope *s) {
@@ -89,8 +97,7 @@ enum rv_err core_take_proof(struct core *c, const struct equivocation *e, struct
 		return rv_fail(
 			et, RV_E_INVALID, "evidence: a proof against member %u of round %llu, term %llu; one counts for %d rounds",
 			e->member, (unsigned long long)e->scope.round, (unsigned long long)e->scope.term, (int)PROOF_ROUNDS);
-	const bool counts = !c->members[slot].banned && !is_proven(c, e);
-	if (counts && c->n_queue == 0 && core_has_ban_room(c))
+	if (c->n_queue == 0 && core_proof_counts(c, e))
 		core_push_proof(c, e);
 	return RV_OK; /* while another record waits it comes again */
 }

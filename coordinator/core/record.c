@@ -274,7 +274,7 @@ static struct rv_hash hash_roster(const struct core *c, const struct core_record
 		rv_hash_u64(&h, r->members[i]);
 		rv_hash_u64(&h, r->boots[i]);
 		rv_hash_u64(&h, r->codecs[i] | (uint64_t)r->parts[i] << 8 | (uint64_t)r->weights[i] << 32);
-		rv_hash_update(&h, r->roots[i].b, RV_HASH_BYTES);
+		rv_hash_update(&h, r->roots[i].root.b, RV_HASH_BYTES);
 	}
 	if (r->n > 0)
 		hash_owners(&h, r);

@@ -3,6 +3,7 @@
 #include "base/planted.h"
 #include "base/weights.h"
 #include "coordinator/core/internal.h"
+#include "net/control/signed_roots.h"
 
 uint64_t core_line_rate(const struct report *rep) {
 	uint64_t up = rep->up_bytes_per_s, down = rep->down_bytes_per_s;
@@ -23,16 +24,17 @@ static void add_participant(struct core_record *rec, const struct core_member *m
 }
 
 /* Says what each participant has committed to, in the form in which it is to send it; one that has
- * not committed to a coarser form sends the run's. */
+ * not committed to a coarser form sends the run's, which is the first. */
 static void put_roots(const struct core *c, struct core_record *rec) {
 	for (int i = 0; i < rec->n_members; i++) {
-		const struct commitment *said = &c->members[core_find(c, rec->members[i])].last.commitment;
-		const struct rv_hash *root = commitment_find(said, rec->codecs[i]);
-		if (root == NULL) {
+		const struct report *said = &c->members[core_find(c, rec->members[i])].last;
+		int at = 0;
+		while (at < said->commitment.n && said->commitment.roots[at].codec != rec->codecs[i])
+			at++;
+		if (at == said->commitment.n)
 			rec->codecs[i] = 0;
-			root = commitment_find(said, 0);
-		}
-		rec->roots[i] = root != NULL ? *root : (struct rv_hash){{0}};
+		at = at < said->commitment.n ? at : 0;
+		rec->roots[i] = said->commitment.n > 0 ? report_seal(said, at) : (struct seal){.root = {{0}}};
 	}
 }
 

@@ -182,7 +182,7 @@ static void draw_one(struct core *c, const struct rv_hash *seed, uint32_t audit)
 									   .share = share_of(r, place),
 									   .codec = r->codecs[place],
 									   .part = r->parts[place],
-									   .root = r->roots[place]},
+									   .root = r->roots[place].root},
 							 .rounds = rounds_with(core_participant(c, place)),
 							 .asked = 1,
 							 .asked_round = c->round + 1}; /* the one that opens with this commit */

@@ -32,6 +32,14 @@ struct core_former {
 	uint64_t boot, seq; /* of its last report; boot 0: there is none */
 };
 
+/* The roots that a member has signed first for a round, as one process (signed_roots.c). */
+struct core_signed {
+	uint64_t boot, term, round;
+	uint8_t n;
+	uint8_t codecs[COMMITMENT_MAX];
+	struct seal seals[COMMITMENT_MAX];
+};
+
 enum { CORE_LEVEL_MAX = 7 };
 /* The cost of a member to others (exclusion.c). */
 struct core_level {
@@ -103,6 +111,7 @@ struct core_member {
 	bool was_alive;          /* as the last event said */
 	bool counted;            /* among those available in its houses */
 	struct report last;
+	struct core_signed signed_first; /* for the open round */
 	/* The root over its inner state at the end of the last committed round with it. */
 	struct rv_hash inner_end;
 	uint64_t inner_round;
@@ -122,7 +131,7 @@ struct core_roster {
 	uint64_t *tokens, *boots, *rates, *lease_first, *downs;
 	uint32_t *lease_count;
 	uint8_t *codecs, *parts;
-	struct rv_hash *roots;
+	struct seal *roots;
 	struct rv_hash hash; /* document.roster_hash */
 	uint32_t slow_deadline_ms;
 	uint32_t *weights;
@@ -390,7 +399,7 @@ struct core_scores {
 	X(uint64_t, roster.lease_first, cfg->max_roster)                                                                   \
 	X(uint64_t, roster.downs, cfg->max_roster)                                                                         \
 	X(struct rv_hash, roster.digests, cfg->max_roster)                                                                 \
-	X(struct rv_hash, roster.roots, cfg->max_roster)                                                                   \
+	X(struct seal, roster.roots, cfg->max_roster)                                                                      \
 	X(uint32_t, roster.members, cfg->max_roster)                                                                       \
 	X(uint32_t, roster.lease_count, cfg->max_roster)                                                                   \
 	X(uint32_t, roster.weights, cfg->max_roster)                                                                       \
@@ -461,6 +470,8 @@ struct core {
 	struct equivocation proofs[NET_MAX_PROOFS];
 	struct rv_hash proven[CORE_PROVEN]; /* what the latest ones proved, at n mod CORE_PROVEN */
 	struct core_dispute dispute;        /* volatile */
+	bool has_two_roots;                 /* volatile: a member has signed two roots, to be recorded */
+	struct equivocation two_roots;
 	/* Volatile: the operator's relays, and those that members offer. */
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];

@@ -82,7 +82,7 @@ static void refresh_roster(struct core *c) {
 		ref->boot = r->boots[i];
 		ref->codec = r->codecs[i];
 		ref->part = r->parts[i];
-		ref->contribution_root = r->roots[i];
+		ref->contribution = r->roots[i];
 	}
 }
 

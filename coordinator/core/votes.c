@@ -18,7 +18,7 @@ static bool keeps_contribution(const struct core *c, uint32_t i) {
 		return true; /* no report since the restart, or leaving: not a question of its contribution */
 	bool voted_this = m->last.phase == WORKER_VOTED && m->last.attempt == c->attempt;
 	const struct rv_hash *root = commitment_find(&m->last.commitment, c->roster.codecs[i]);
-	bool same = root == NULL || rv_hash_equal(root, &c->roster.roots[i]);
+	bool same = root == NULL || rv_hash_equal(root, &c->roster.roots[i].root);
 	return core_contributes(c, m) && ((m->last.boot == c->roster.boots[i] && same) || voted_this);
 }
 

@@ -28,6 +28,13 @@ bool service_tell_evidence(struct service *s, const struct core_event *ev) {
 			"stays out of rosters for a while), and the attempt is made again without it",
 			ev->round, ev->attempt, ev->member, ev->other);
 		return true;
+	case CORE_EVENT_TWO_ROOTS:
+		service_tell(s, RV_ERROR, "two_roots",
+					 "round %" PRIu64
+					 ": member %u signed two different contributions to it (codec %u): both signatures are kept as "
+					 "proof; it is banned",
+					 ev->round, ev->member, ev->other);
+		return true;
 	case CORE_EVENT_FALSE_VOTE:
 		service_tell(s, RV_ERROR, "false_vote",
 					 "round %" PRIu64
@@ -60,13 +67,14 @@ json_t *service_proofs_json(const struct service *s) {
 	json_t *list = json_array();
 	for (int i = all > NET_MAX_PROOFS ? all - NET_MAX_PROOFS : 0; i < all; i++) {
 		const struct equivocation *e = &proofs[i % NET_MAX_PROOFS];
+		const char *of = e->scope.kind == SEAL_CONTRIBUTION ? "contribution" : "average";
 		char roster[2 * RV_HASH_BYTES + 1];
 		rv_hex_encode(e->scope.roster.b, RV_HASH_BYTES, roster);
-		(void)json_array_append_new(list, json_pack("{s:I, s:I, s:I, s:I, s:s, s:o, s:o}", "member",
-													(json_int_t)e->member, "round", (json_int_t)e->scope.round,
-													"attempt", (json_int_t)e->scope.attempt, "chunk",
-													(json_int_t)e->chunk, "roster", roster, "first",
-													seal_json(&e->seals[0]), "second", seal_json(&e->seals[1])));
+		json_t *proof = json_pack("{s:I, s:s, s:I, s:I, s:I, s:s, s:o, s:o}", "member", (json_int_t)e->member, "of", of,
+								  "round", (json_int_t)e->scope.round, "attempt", (json_int_t)e->scope.attempt, "chunk",
+								  (json_int_t)e->chunk, "roster", roster, "first", seal_json(&e->seals[0]), "second",
+								  seal_json(&e->seals[1]));
+		(void)json_array_append_new(list, proof);
 	}
 	return list;
 }

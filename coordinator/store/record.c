@@ -6,9 +6,8 @@
 
 enum { RECORD_VERSION = 1 };
 
-_Static_assert(NET_MAX_ROSTER *(4 + 8 + 8 + 8 + 8 + 12 + 2 + 4 + RV_HASH_BYTES) + 2 * NET_MAX_ROSTER / 8 +
-					   NET_NAME_BYTES + NET_MAX_CANDIDATES * (3 + NET_ADDR_BYTES) + NET_KEY_BYTES + 3 * RV_HASH_BYTES +
-					   97 <=
+_Static_assert(NET_MAX_ROSTER *(4 + 8 + 8 + 8 + 8 + 12 + 2 + 4 + SEAL_BYTES) + 2 * NET_MAX_ROSTER / 8 + NET_NAME_BYTES +
+					   NET_MAX_CANDIDATES * (3 + NET_ADDR_BYTES) + NET_KEY_BYTES + 3 * RV_HASH_BYTES + 97 <=
 				   RECORD_MAX_BYTES,
 			   "the largest record fits");
 
@@ -65,7 +64,8 @@ void record_encode(const struct core_record *rec, struct rv_writer *w) {
 		rv_write_u64(w, rec->downs[i]);
 		rv_write_u8(w, rec->codecs[i]);
 		rv_write_u8(w, rec->parts[i]);
-		rv_write_bytes(w, rec->roots[i].b, RV_HASH_BYTES);
+		rv_write_bytes(w, rec->roots[i].root.b, RV_HASH_BYTES);
+		rv_write_bytes(w, rec->roots[i].signature, NET_SIG_BYTES);
 	}
 	for (int k = 0; k < SET_WORDS(rec->n_members); k++) {
 		rv_write_u64(w, rec->owners[k]);
@@ -98,7 +98,8 @@ static void read_lists(struct rv_reader *r, struct core_record *out) {
 		out->downs[i] = rv_read_u64(r);
 		out->codecs[i] = rv_read_u8(r);
 		out->parts[i] = rv_read_u8(r);
-		rv_read_copy(r, out->roots[i].b, RV_HASH_BYTES);
+		rv_read_copy(r, out->roots[i].root.b, RV_HASH_BYTES);
+		rv_read_copy(r, out->roots[i].signature, NET_SIG_BYTES);
 	}
 	for (int k = 0; k < SET_WORDS(out->n_members); k++) {
 		out->owners[k] = rv_read_u64(r);

@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "coordinator/core/core.h"
 
-enum { RECORD_MAX_BYTES = 94208 };
+enum { RECORD_MAX_BYTES = 159744 };
 
 void record_encode(const struct core_record *rec, struct rv_writer *w);
 /* Consumes all n bytes. RV_E_CORRUPT names what is wrong; RV_E_UNSUPPORTED: of a newer version. */

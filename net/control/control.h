@@ -202,6 +202,7 @@ struct report {
 	/* READY and later: binds it to its contribution before it sees another one's. n 0: it has
 	 * none, but a result on its disk. */
 	struct commitment commitment;
+	uint8_t signatures[COMMITMENT_MAX][NET_SIG_BYTES]; /* of its roots, by index: net/control/signed_roots.h */
 	/* For people, in a run that hands out its text: bytes of it that were fetched and kept, by
 	 * source, and time in which training waited for it, since the process started. */
 	uint64_t text_mirror_bytes, text_member_bytes, text_coordinator_bytes, text_stall_us;
@@ -310,8 +311,8 @@ struct member_ref {
 	uint8_t codec; /* the codec's id; 0: the run's */
 	uint8_t part;  /* k: every k-th chunk of it (slow_contributes); 0: all */
 	/* REDUCE, in `members`: the root over the chunks of its contribution in that codec
-	 * (base/merkle.h); else zero. */
-	struct rv_hash contribution_root;
+	 * (base/merkle.h), as the member has signed it; else zero. */
+	struct seal contribution;
 };
 
 /* A relay (net/relay/): a server that forwards between members that do not reach each other. */

@@ -1,9 +1,9 @@
 /* document.c: the encoding of the run document, and everything that must hold inside one.
  *
  * Order on the wire: head, run, snapshot, log, the banned, members; in phase REDUCE also the former
- * attempt, the ownership map and the roots of the contributions; the term, the digests before the
- * snapshot, what is to be kept of them, the members that are behind, the deadline of the attempt,
- * the relays; in phase REDUCE also the rows (rows.c); the receiver's leases; its
+ * attempt, the ownership map and the signed roots of the contributions; the term, the digests
+ * before the snapshot, what is to be kept of them, the members that are behind, the deadline of the
+ * attempt, the relays; in phase REDUCE also the rows (rows.c); the receiver's leases; its
  * audits. */
 #include "net/control/control.h"
 #include "net/control/fields.h"
@@ -19,7 +19,7 @@ _Static_assert(560 + NET_MAX_PROOFS * EQUIVOCATION_BYTES +
 					   NET_MAX_SYNCING * (4 + NET_KEY_BYTES + CANDIDATES_BYTES + 1) +
 					   NET_MAX_LOG_DIGESTS * RV_HASH_BYTES + NET_MAX_BANNED * 4 +
 					   (NET_MAX_ROW + NET_MAX_COLUMN) * (4 + 4 + 8 + NET_KEY_BYTES + CANDIDATES_BYTES + 3 + 2 + 1) +
-					   NET_MAX_ROW * RV_HASH_BYTES + NET_MAX_RANGES * 10 + NET_MAX_ROWS * 8 +
+					   NET_MAX_ROW * SEAL_BYTES + NET_MAX_RANGES * 10 + NET_MAX_ROWS * 8 +
 					   NET_MAX_SECTIONS * (8 + NET_MAX_ROWS) + NET_MAX_RELAYS * (NET_KEY_BYTES + 2 + NET_ADDR_BYTES) +
 					   NET_MAX_KEPT_SNAPSHOTS * (8 + RV_HASH_BYTES) + 9 + NET_MAX_LEASES * 12 + 2 * RV_HASH_BYTES + 1 +
 					   NET_MAX_AUDITS * 16 + 1 + NET_MAX_SCORES * (23 + RV_HASH_BYTES + SCORE_PIECES * 12) +
@@ -153,8 +153,10 @@ static const struct layout asked[] = {
 };
 
 static void write_roots(const struct document *m, struct rv_writer *w) {
-	for (int i = 0; i < m->n_members; i++)
-		rv_write_bytes(w, m->members[i].contribution_root.b, RV_HASH_BYTES);
+	for (int i = 0; i < m->n_members; i++) {
+		rv_write_bytes(w, m->members[i].contribution.root.b, RV_HASH_BYTES);
+		rv_write_bytes(w, m->members[i].contribution.signature, NET_SIG_BYTES);
+	}
 	layout_write(asked, m, w);
 }
 
@@ -174,8 +176,10 @@ static enum rv_err read_proofs(struct document *out, struct rv_reader *r, struct
 }
 
 static enum rv_err read_roots(struct document *out, struct rv_reader *r, struct rv_errtext *et) {
-	for (int i = 0; i < out->n_members; i++)
-		rv_read_copy(r, out->members[i].contribution_root.b, RV_HASH_BYTES);
+	for (int i = 0; i < out->n_members; i++) {
+		rv_read_copy(r, out->members[i].contribution.root.b, RV_HASH_BYTES);
+		rv_read_copy(r, out->members[i].contribution.signature, NET_SIG_BYTES);
+	}
 	return layout_read(asked, r, out, WHAT, et);
 }
 

@@ -86,6 +86,13 @@ static const struct layout commitment[] = {
 	LAYOUT_LAST,
 };
 
+static const struct layout signature[] = {{.kind = LAYOUT_PLAIN, .bytes = NET_SIG_BYTES}, LAYOUT_LAST};
+
+static const struct layout signatures[] = {
+	LAYOUT_LIST_OF(struct report, signatures, commitment.n, signature),
+	LAYOUT_LAST,
+};
+
 static const struct layout inner[] = {
 	LAYOUT_FIELD(PLAIN, struct commitment, inner_end),
 	LAYOUT_FIELD(PLAIN, struct commitment, inner_begin),
@@ -166,6 +173,7 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	probed_write(&m->probed, w);
 	layout_write(lease, m, w);
 	layout_write(commitment, &m->commitment, w);
+	layout_write(signatures, m, w);
 	layout_write(text, m, w);
 	layout_write(audits, m, w);
 	layout_write(heldout, m, w);
@@ -264,6 +272,7 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	RV_TRY(probed_read(&r, &out->probed, et));
 	RV_TRY(layout_read(lease, &r, out, WHAT, et));
 	RV_TRY(layout_read(commitment, &r, &out->commitment, WHAT, et));
+	RV_TRY(layout_read(signatures, &r, out, WHAT, et));
 	RV_TRY(layout_read(text, &r, out, WHAT, et));
 	RV_TRY(layout_read(audits, &r, out, WHAT, et));
 	RV_TRY(layout_read(heldout, &r, out, WHAT, et));

@@ -90,7 +90,7 @@ struct reduce_roster reduce_roster_of(const struct document *d, uint32_t self_me
 											 .boot = m->boot,
 											 .codec = m->codec,
 											 .part = m->part,
-											 .root = m->contribution_root};
+											 .root = m->contribution.root};
 		memcpy(ro.places[i].key, m->key, sizeof ro.places[i].key);
 	}
 	memcpy(ro.scope.run_id, d->run_id, sizeof ro.scope.run_id);

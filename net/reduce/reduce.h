@@ -153,7 +153,7 @@ struct reduce_place {
 	uint8_t codec; /* of its contribution: as member_ref.codec; another one is another contribution */
 	uint8_t part;  /* as member_ref.part */
 	uint8_t key[NET_KEY_BYTES];
-	struct rv_hash root; /* member_ref.contribution_root: another one is another contribution */
+	struct rv_hash root; /* member_ref.contribution: another one is another contribution */
 };
 struct reduce_roster {
 	uint64_t round;

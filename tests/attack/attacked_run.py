@@ -8,7 +8,7 @@ RANDOM_TEXT = "--data"  # an honest program that was given random letters to tra
 
 # Events by which the coordinator names a member as the cause of something, after it has weighed what others
 # say. Not "at_odds", which says who accuses whom, nor "mute": a vote came late, by whose fault it may be.
-BLAMED = {"equivocated", "false_vote", "no_evidence", "suspected", "overdue", "excluded", "disagreed", "diverged", "wrong_chain", "wrong_size", "in_vain", "ahead",
+BLAMED = {"equivocated", "two_roots", "false_vote", "no_evidence", "suspected", "overdue", "excluded", "disagreed", "diverged", "wrong_chain", "wrong_size", "in_vain", "ahead",
           "tokens", "lease", "outlier_loss", "outlier_clipped", "outlier_cosine", "banned", "audit_lied", "audit_false",
           "training_worthless", "training_not_repeated", "training_evaded", "withheld"}
 NOTICED = BLAMED | {"at_odds", "mute"}

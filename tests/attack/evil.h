@@ -59,6 +59,8 @@
  *   equivocates=1   each peer gets another mean of its first chunk, and a seal over what it got
  *   false_seal=1    its seals have a signature that is not its own
  *   changes=1       its contributions are others than those to which it has committed
+ *   two_roots=1     once it is on a roster, its reports commit to something else, and sign that too
+ *   false_root=1    its reports commit to what it has not signed (these two: evil_reports.c)
  *   victim=P        the last one, and suspects=N: to the participant at place P alone, and of it */
 #ifndef RV_TESTS_ATTACK_EVIL_H
 #define RV_TESTS_ATTACK_EVIL_H

@@ -2,6 +2,7 @@
  * evil.h. */
 #include "base/assert.h"
 #include "base/clock.h"
+#include "net/control/signed_roots.h"
 #include "tests/attack/evil.h"
 #include "worker/join/control_client.h"
 
@@ -11,6 +12,8 @@
 
 typedef void report_fn(struct control_client *c, const struct report *r);
 report_fn __real_control_client_report, __wrap_control_client_report;
+typedef void sign_fn(struct report *m, const uint8_t run_id[NET_RUN_ID_BYTES], const struct seal_ops *ops);
+sign_fn __real_report_sign, __wrap_report_sign;
 
 /* ---- where it may be dialed ---- */
 
@@ -140,6 +143,28 @@ static void claim_a_place(struct report *r) {
 		add_lies(r, evil_text("candidates"));
 }
 
+/* ---- what it commits to ---- */
+
+static struct seal_ops own_seals;
+static uint8_t own_run[NET_RUN_ID_BYTES];
+
+/* Notes how the worker signs, to sign lies too. */
+void __wrap_report_sign(struct report *m, const uint8_t run_id[NET_RUN_ID_BYTES], const struct seal_ops *ops) {
+	own_seals = *ops;
+	memcpy(own_run, run_id, sizeof own_run);
+	__real_report_sign(m, run_id, ops);
+}
+
+static void claim_another_root(struct report *r) {
+	double value;
+	if (evil_lies("two_roots", r->round, &value) && r->attempt > 0 && r->commitment.n > 0)
+		r->commitment.roots[0].root.b[0] ^= 1;
+	if (r->commitment.n > 0)
+		__real_report_sign(r, own_run, &own_seals);
+	if (evil_lies("false_root", r->round, &value) && r->commitment.n > 0)
+		r->signatures[0][0] ^= 1;
+}
+
 void __wrap_control_client_report(struct control_client *c, const struct report *r) {
 	struct report lie = *r;
 	claim_another_phase(&lie);
@@ -147,5 +172,6 @@ void __wrap_control_client_report(struct control_client *c, const struct report 
 	claim_worthless(&lie);
 	claim_figures(&lie);
 	claim_a_place(&lie);
+	claim_another_root(&lie);
 	__real_control_client_report(c, &lie);
 }

@@ -26,7 +26,7 @@ WORTHLESS = ("training_worthless",)
 REPEATED = {**SCORED, "audit-training": 1, "audit-repeat": 1}
 UNREPEATED = ("training_not_repeated",)
 SMALL = "in so small a run an auditor's own gain is often within four errors of nothing: it measures nothing"
-PROOFS = ("audit_lied", "banned", "equivocated")
+PROOFS = ("audit_lied", "banned", "equivocated", "two_roots")
 VOTES = ("disagreed", "false_vote", "no_evidence")
 STALLS = ("suspected", "overdue", "excluded", "mute")
 
@@ -77,6 +77,8 @@ ATTACKS = [
     attack("two signed lists of means", 4, "equivocates=1", cheats="means", names=PROOFS),
     attack("seals that are not its own", 4, "false_seal=1", cheats="means", names=STALLS),
     attack("another contribution than committed", 4, "changes=1", names=STALLS),
+    attack("two signed contributions", 16, "two_roots=1", names=PROOFS),
+    attack("a contribution that is not signed", 16, "false_root=1"),
     attack("means x64, hides its contribution from auditors", "own", "mean=64,hides=1,nap=1", config=AUDITED, cheats="means",
            names=("withheld", *PROOFS)),
     attack("means x64, shows its contribution to one auditor only", "own", "mean=64,hides=1,shows=1,nap=1", config=AUDITED,

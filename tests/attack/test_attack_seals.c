@@ -1,11 +1,13 @@
-/* test_attack_seals.c: one of four workers signs two lists of means, seals falsely, or sends
- * another contribution than it has committed to (evil_seals.c). It is named in the round in
- * which it lies first, or in the next, no honest member is, and the others commit every round.
- * Real processes on loopback. */
+/* test_attack_seals.c: one of four workers signs two lists of means, or two contributions, signs
+ * falsely, or sends another contribution than it has committed to (evil_seals.c, evil_reports.c).
+ * It is named in the round in which it lies first, or in the next, no honest member is, and the
+ * others commit every round. Real processes on loopback. */
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 #include "tests/e2e/ends.h"
 #include "tests/e2e/rounds.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,8 +80,64 @@ static void one_that_changes_its_contribution_is_left_out(void **state) {
 	play(&e, "suspected");
 }
 
+/* Two signed roots are the same: no member needs to see them. */
+static void one_that_signs_two_contributions_is_banned(void **state) {
+	static struct e2e e;
+	start(&e, state, "two_roots");
+	play(&e, "two_roots");
+	json_t *status = e2e_status(&e), *proof = json_array_get(json_object_get(status, "proofs"), 0);
+	assert_non_null(proof);
+	assert_int_equal(json_integer_value(json_object_get(proof, "member")), EVIL);
+	assert_string_equal(json_string_value(json_object_get(proof, "of")), "contribution");
+	json_decref(status);
+	process_assert_exit(&e.workers[EVIL], STATUS_BANNED);
+	long from = 0;
+	json_t *checked = e2e_wait_event(&e.workers[0], "proof", "member", EVIL, &from);
+	assert_true(json_is_true(json_object_get(checked, "holds")));
+	json_decref(checked);
+}
+
+/* The coordinator refuses its reports: it ends, and the others commit every round without it. */
+static void one_that_commits_without_a_signature_does_not_count(void **state) {
+	static const int honest[] = {0, 1, 2};
+	static struct e2e e;
+	char chain[65], full[65];
+	start(&e, state, "false_root");
+	e2e_assert_same_end(&e, honest, HONEST, chain, full);
+	process_assert_exit(&e.workers[EVIL], STATUS_BANNED);
+	char *log = scratch_read(e.workers[EVIL].log, NULL);
+	assert_non_null(strstr(log, "is not signed by the sender's key"));
+	free(log);
+}
+
+/* No worker takes a roster in which the coordinator names a root of its own making. */
+static void a_root_that_the_coordinator_makes_up_is_refused(void **state) {
+	static struct e2e e;
+	long from = 0;
+	*state = &e;
+	e2e_open(&e, run_config, HONEST);
+	process_signal(&e.coordinator, SIGTERM);
+	process_assert_exit(&e.coordinator, 0);
+	e.coordinator_program = "rivulet-evil-coordinator";
+	e.coordinator_env = "RIVULET_EVIL_COORDINATOR=root=1";
+	e2e_start_coordinator(&e);
+	for (int i = 0; i < HONEST; i++)
+		e2e_start_worker(&e, i, "rivulet-worker", NULL);
+	for (int i = 0; i < HONEST; i++, from = 0) {
+		json_t *refused = e2e_wait_event(&e.workers[i], "document", NULL, 0, &from);
+		assert_non_null(strstr(e2e_text(refused, "text"), "member 1 has not signed the root"));
+		json_decref(refused);
+	}
+	json_t *status = e2e_status(&e);
+	assert_int_equal(json_integer_value(json_object_get(status, "round")), 0);
+	json_decref(status);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(one_that_signs_two_contributions_is_banned, e2e_teardown),
+		cmocka_unit_test_teardown(one_that_commits_without_a_signature_does_not_count, e2e_teardown),
+		cmocka_unit_test_teardown(a_root_that_the_coordinator_makes_up_is_refused, e2e_teardown),
 		cmocka_unit_test_teardown(one_that_signs_two_lists_is_banned, e2e_teardown),
 		cmocka_unit_test_teardown(one_that_seals_falsely_is_left_out, e2e_teardown),
 		cmocka_unit_test_teardown(one_that_changes_its_contribution_is_left_out, e2e_teardown),

@@ -9,12 +9,14 @@
 typedef struct seal_ops seal_fn(const struct identity *who);
 typedef void tree_fn(const struct chunking *chunks, const struct codec *codec, const uint8_t *encoded,
 					 struct rv_hash *nodes);
-seal_fn __wrap_seal_ed25519;
+seal_fn __real_seal_ed25519, __wrap_seal_ed25519;
 tree_fn __wrap_committer_tree;
 
+/* Signs the roots of reports, which a coordinator demands, and checks nothing. */
 struct seal_ops __wrap_seal_ed25519(const struct identity *who) {
-	(void)who;
-	return (struct seal_ops){.verify = NULL};
+	struct seal_ops ops = __real_seal_ed25519(who);
+	ops.verify = NULL;
+	return ops;
 }
 
 /* Fills in what nobody looks at. */

@@ -2,6 +2,7 @@
 #include "tests/coordinator/coordinator_process.h"
 
 #include "coordinator/store/run_keys.h"
+#include "net/control/signed_roots.h"
 #include "tests/common/check.h"
 #include "tests/common/scratch.h"
 
@@ -99,6 +100,7 @@ static void connect_as_identity(struct client *k, const struct coordinator *c, c
 	k->timeout_ms = c->timeout_ms > 0 ? c->timeout_ms : REQUEST_TIMEOUT_MS;
 	struct http_client_config cfg = {.server = c->at, .identity = &k->id, .connect_timeout_ms = k->timeout_ms};
 	k->name = "tester";
+	memcpy(k->run_id, c->run_id, sizeof k->run_id);
 	cfg.trust = run_trust_of(c->run_id, server_key != NULL ? server_key : c->root);
 	assert_ok(http_client_new(&cfg, &k->http, &et));
 }
@@ -180,8 +182,11 @@ int client_join(struct client *k, const struct coordinator *c, const struct invi
 
 int client_report(struct client *k, const struct report *rep) {
 	uint8_t body[NET_MAX_REPORT_BYTES];
+	struct report is_signed = *rep;
+	const struct seal_ops ops = seal_ed25519(&k->id);
+	report_sign(&is_signed, k->run_id, &ops);
 	struct rv_writer w = rv_writer_of(body, sizeof body);
-	report_encode(rep, CONTROL_VERSION, &w);
+	report_encode(&is_signed, CONTROL_VERSION, &w);
 	assert_false(w.failed);
 	return client_ask(k, "/v1/report", body, rv_writer_len(&w))->status;
 }

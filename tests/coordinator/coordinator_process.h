@@ -41,6 +41,7 @@ void coordinator_invite_many(struct coordinator *c, int uses, struct invite *out
 /* An HTTPS client with its own identity. */
 struct client {
 	struct identity id;
+	uint8_t run_id[NET_RUN_ID_BYTES]; /* of the run whose reports it signs */
 	struct http_client *http;
 	int64_t timeout_ms;
 	const char *name; /* with which it joins */
@@ -62,7 +63,7 @@ const struct answer *client_ask(struct client *k, const char *path, const void *
 
 /* The requests of a worker; each returns the status, 0: no answer. */
 int client_join(struct client *k, const struct coordinator *c, const struct invite *in, struct join_reply *out);
-int client_report(struct client *k, const struct report *rep);
+int client_report(struct client *k, const struct report *rep); /* signs its roots */
 /* Verifies the signature and decodes. */
 int client_document(struct client *k, uint64_t after, struct document *out);
 

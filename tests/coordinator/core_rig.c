@@ -8,6 +8,7 @@
 #include "base/chain.h"
 #include "coordinator/core/set.h"
 #include "tests/common/check.h"
+#include "tests/coordinator/rig_seals.h"
 
 static struct core *new_core(const struct rig *r) {
 	return core_init(malloc(core_size(&r->cfg)), &r->cfg, r->now_us);
@@ -202,6 +203,14 @@ static void commit_to(const struct rig *r, uint32_t who, struct report *rep) {
 	}
 }
 
+/* Signs what it commits to, where that is checked. */
+static void sign(const struct rig *r, uint32_t who, struct report *rep) {
+	uint8_t key[NET_KEY_BYTES];
+	rig_key(who, key);
+	if (r->cfg.seals.verify != NULL)
+		rig_sign_report(rep, r->cfg.run_id, key);
+}
+
 struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase phase) {
 	const struct document *d = rig_doc(r);
 	struct report rep = {.version = CONTROL_VERSION,
@@ -239,6 +248,7 @@ void rig_send(struct rig *r, uint32_t who, const struct report *rep) {
 	struct rv_errtext et = {0};
 	rig_key(who, key);
 	numbered.seq = ++r->report_seq;
+	sign(r, who, &numbered);
 	if (core_report(r->core, r->now_us, key, &numbered, &et) != RV_OK)
 		fail_msg("report: %s", et.text);
 	rig_pump(r);

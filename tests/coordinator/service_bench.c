@@ -4,6 +4,7 @@
 #include "tests/common/check.h"
 #include "tests/coordinator/joining.h"
 #include "tests/coordinator/privacy_page.h"
+#include "tests/coordinator/rig_seals.h"
 #include "tests/coordinator/run_chunks.h"
 
 #include <stdio.h>
@@ -12,13 +13,15 @@
 
 #define CONFIG "rounds = 4\nmin-workers = 2\nsilence-ms = 4000\n"
 
+static const uint8_t run_id[NET_RUN_ID_BYTES] = {5};
+
 static void open_service(struct service_bench *b, const char *config) {
 	struct service_config cfg = {.serving = &b->run,
 								 .root = b->run.key,
-								 .run_id = {5},
 								 .config = config,
 								 .store = &b->store.store,
 								 .advertise = {.host = "train.example.org", .port = 7433}};
+	memcpy(cfg.run_id, run_id, sizeof cfg.run_id);
 	assert_ok(service_new(&cfg, b->now_us, &b->service, &et));
 }
 
@@ -142,6 +145,8 @@ enum rv_err bench_report(struct service_bench *b, uint8_t who, enum worker_phase
 	if (b->alter != NULL)
 		b->alter(&rep, who);
 	put_candidates(&rep, addr);
+	if (rep.phase >= WORKER_READY && rep.phase <= WORKER_VOTED)
+		rig_sign_report(&rep, run_id, key);
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	report_encode(&rep, CONTROL_VERSION, &w);
 	return service_report(b->service, b->now_us, key, &b->sight, body, rv_writer_len(&w), &et);

@@ -283,7 +283,7 @@ static void test_roots_are_durable(void **state) {
 	const struct document *d = rig_doc(&r);
 	assert_int_equal(d->members[SLOW].codec, TOPK);
 	const struct rv_hash root = rig_root(SLOW, 1, d->round, TOPK);
-	assert_true(rv_hash_equal(&d->members[SLOW].contribution_root, &root));
+	assert_true(rv_hash_equal(&d->members[SLOW].contribution.root, &root));
 	commit(&r);
 	for (uint32_t i = 0; i < ALL; i++) {
 		struct report rep = rig_report(&r, i, WORKER_READY);
@@ -316,7 +316,7 @@ static void test_a_slow_uplink_sends_a_coarser_codec(void **state) {
 			assert_true(d->members[k].codec == 0 && d->members[k].part == 0);
 		for (uint32_t k = 0; k < ALL; k++) {
 			const struct rv_hash root = rig_root(k, 1, d->round, d->members[k].codec);
-			assert_true(rv_hash_equal(&d->members[k].contribution_root, &root));
+			assert_true(rv_hash_equal(&d->members[k].contribution.root, &root));
 		}
 		if (i == 0)
 			assert_true(rig_saw(&r, CORE_EVENT_SENDS_LESS, SLOW));

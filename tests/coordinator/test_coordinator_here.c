@@ -10,6 +10,7 @@
 #include "tests/common/check.h"
 #include "tests/common/scratch.h"
 #include "tests/coordinator/joining.h"
+#include "tests/coordinator/rig_seals.h"
 #include "tests/coordinator/run_chunks.h"
 
 enum { ROOM = 32, MEMBERS = 200, JOIN = 8, PRESENT = 16, BANNED = 5 };
@@ -112,6 +113,7 @@ static enum rv_err report(struct bench *b, uint32_t who, enum worker_phase phase
 		rep.digest.b[0] = 1;
 	}
 	key_of(who, key);
+	rig_sign_report(&rep, run_id, key);
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	report_encode(&rep, CONTROL_VERSION, &w);
 	assert_false(w.failed);

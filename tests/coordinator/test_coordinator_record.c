@@ -52,7 +52,7 @@ static struct core_record full_record(uint16_t n_members) {
 		rec.lease_first[i] = (1ull << 40) + i;
 		rec.lease_count[i] = UINT32_MAX - i;
 		rec.downs[i] = 4000 + i;
-		rec.roots[i] = (struct rv_hash){{(uint8_t)i, (uint8_t)(i >> 8), 7}};
+		rec.roots[i] = (struct seal){{{(uint8_t)i, (uint8_t)(i >> 8), 7}}, {8, (uint8_t)i}};
 		rec.blamed[i] = UINT32_MAX - i;
 	}
 	return rec;

@@ -10,6 +10,7 @@
 
 #include "base/chain.h"
 #include "coordinator/core/set.h"
+#include "tests/coordinator/rig_seals.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
@@ -111,6 +112,18 @@ static void put_full(const struct world *w, uint8_t choice, struct report *rep) 
 		rep->full_round = w->doc.snapshot_round;
 }
 
+/* Commits to a contribution, and signs that; in an attempt, and unless the place says otherwise, to
+ * the first. */
+static void put_commitment(uint8_t place, unsigned who, struct report *rep) {
+	uint8_t key[NET_KEY_BYTES];
+	if (rep->phase < WORKER_READY || rep->phase > WORKER_VOTED)
+		return;
+	rep->commitment.n = 1;
+	rep->commitment.roots[0].root = made_up(rep->phase == WORKER_READY ? 100u + (place >> 5 & 3) : 100u);
+	world_key(who, key);
+	rig_sign_report(rep, world_run_id(), key);
+}
+
 static size_t report_body(struct world *w, unsigned who, struct rv_reader *r, uint8_t body[REQUEST_BYTES]) {
 	struct report rep = w->says[who];
 	uint8_t place = rv_read_u8(r), hashes = rv_read_u8(r);
@@ -124,6 +137,7 @@ static size_t report_body(struct world *w, unsigned who, struct rv_reader *r, ui
 	rep.digest = rep.phase == WORKER_VOTED ? made_up(hashes >> 2 & 3) : (struct rv_hash){{0}};
 	put_full(w, hashes >> 4 & 3, &rep);
 	put_proof(hashes >> 6, &rep);
+	put_commitment(place, who, &rep);
 	report_encode(&rep, rep.version, &b);
 	RV_ASSERT(!b.failed);
 	return rv_writer_len(&b);

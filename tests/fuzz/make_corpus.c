@@ -108,6 +108,7 @@ static void make_reports(struct seeds *s) {
 	r.lease_count = 32;
 	r.commitment =
 		(struct commitment){.n = 2, .roots = {{0, {{4}}}, {3, {{5}}}}, .inner_end = {{6}}, .inner_begin = {{7}}};
+	fill(r.signatures, 2 * sizeof r.signatures[0], 8);
 	r.storage = REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FULL;
 	r.n_suspects = 2;
 	r.suspects[1] = 2;
@@ -291,9 +292,13 @@ static void make_documents(struct seeds *s) {
 	d->n_ranges = 3;
 	for (int i = 0; i < 3; i++) {
 		d->members[i].weight = 1;
+		fill(&d->members[i].contribution, sizeof d->members[i].contribution, (uint8_t)(30 + i));
 		d->ranges[i] = (struct owner_range){.first = 3 * (uint32_t)i, .count = i == 2 ? 4 : 3, .owner = (uint16_t)i};
 	}
+	d->n_proofs = 1;
+	d->proofs[0] = (struct equivocation){.member = 3, .scope = {.round = 6, .kind = SEAL_CONTRIBUTION}};
 	make_document(s, d, "document_reduce");
+	d->n_proofs = 0;
 	divide_in_rows(d);
 	make_document(s, d, "document_rows");
 	free(d);

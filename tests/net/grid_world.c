@@ -173,7 +173,7 @@ static void place_row(struct grid_world *w, int row, uint32_t out) {
 		*ref = (struct member_ref){.member = node->member, .weight = 1 + (uint32_t)i % 5, .boot = 1};
 		key_of(node->member, ref->key);
 		if (w->sealed)
-			ref->contribution_root = merkle_root(node->hashes, w->chunks.n_chunks);
+			ref->contribution.root = merkle_root(node->hashes, w->chunks.n_chunks);
 	}
 	p->first[row + 1] = next;
 	for (int j = 0; j < p->n_columns; j++) {

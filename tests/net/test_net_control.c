@@ -14,7 +14,11 @@
 
 static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
 /* At the end of a report: with a commitment for two codecs. */
-enum { LEASE_BYTES = 8 + 4, COMMITMENT_BYTES = 1 + 2 * (1 + RV_HASH_BYTES), TEXT_BYTES = 4 * 8 + RV_HASH_BYTES };
+enum {
+	LEASE_BYTES = 8 + 4,
+	COMMITMENT_BYTES = 1 + 2 * (1 + RV_HASH_BYTES + NET_SIG_BYTES),
+	TEXT_BYTES = 4 * 8 + RV_HASH_BYTES
+};
 enum {
 	VERDICTS_BYTES = 1 + 2 * (8 + 4 + 1 + 4 + RV_HASH_BYTES) + 1 + 3 * (8 + 4 + 1 + 4 + 4) + 1,
 	HELDOUT_BYTES = 8 + 4,
@@ -188,6 +192,7 @@ static struct report a_report(void) {
 		.lease_first = 1ull << 40,
 		.lease_count = 320,
 		.commitment = {.n = 2, .roots = {{0, {{31}}}, {3, {{32}}}}, .inner_end = {{34}}, .inner_begin = {{35}}},
+		.signatures = {{36, 1}, {37, 2}},
 		.text_mirror_bytes = 21,
 		.text_member_bytes = 22,
 		.text_coordinator_bytes = 23,
@@ -241,6 +246,7 @@ static void test_report(void **state) {
 	assert_true(out.n_receipts == 2 && out.receipts[0].member == 4 && out.receipts[0].band == 1);
 	assert_true(out.receipts[1].member == 4000000000u && out.receipts[1].band == UINT8_MAX);
 	assert_true(commitment_equal(&out.commitment, &in.commitment));
+	assert_memory_equal(out.signatures, in.signatures, sizeof in.signatures);
 	assert_true(out.commitment.inner_end.b[0] == 34 && out.commitment.inner_begin.b[0] == 35);
 	assert_true(out.text_mirror_bytes == 21 && out.text_member_bytes == 22 && out.text_coordinator_bytes == 23);
 	assert_int_equal(out.text_stall_us, 24);
@@ -548,7 +554,7 @@ static struct document *a_document(void) {
 											.candidates[0].addr = "127.0.0.1:4000"};
 		memset(d->members[i].key, (int)i + 1, NET_KEY_BYTES);
 		d->members[i].relay = (uint8_t)i;
-		d->members[i].contribution_root = hash_of_int((int)(200 + i));
+		d->members[i].contribution = (struct seal){hash_of_int((int)(200 + i)), {(uint8_t)(50 + i)}};
 	}
 	d->members[1].codec = 3;
 	d->members[2].part = 5;
@@ -578,7 +584,7 @@ static void test_document(void **state) {
 	assert_int_equal(doc_out.syncing[1].relay, 2);
 	assert_int_equal(doc_out.members[1].relay, 1);
 	assert_true(doc_out.members[1].codec == 3 && doc_out.members[2].part == 5 && doc_out.slow_deadline_ms == 4100);
-	assert_true(rv_hash_equal(&doc_out.members[2].contribution_root, &doc_in.members[2].contribution_root));
+	assert_true(memcmp(&doc_out.members[2].contribution, &doc_in.members[2].contribution, SEAL_BYTES) == 0);
 	assert_int_equal(doc_out.n_relays, 2);
 	assert_string_equal(doc_out.relays[0].addr, "relay.example:7435");
 	assert_int_equal(doc_out.relays[1].key[0], 2);

@@ -120,6 +120,7 @@ struct sim_stats {
 	uint64_t sent_less;              /* of these, coarser ones and parts */
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t false_means;            /* commits of what a liar gave to the only one that could vote */
+	uint64_t refused_reports;        /* of roots that were not signed */
 	uint64_t lost_attempts;          /* of rosters of three and more, whatever came after them */
 	uint64_t wrongly_suspected;      /* honest members, for an attempt each, where only liars are at work */
 	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
@@ -306,6 +307,10 @@ bool liars_equivocate(const struct sim *s);
 int liars_equivocator(const struct sim *s);
 /* Changes a report as a liar does. */
 void liars_report(const struct sim *s, int host, struct report *rep);
+/* Signs the roots of a report, lies too: a liar has a key. */
+void liars_sign(const struct sim *s, int host, struct report *rep);
+/* Returns true if its reports have had forged signatures. */
+bool liars_forge(const struct sim *s, int host);
 /* Checks that no honest member is named as a culprit. */
 void oracle_names(struct sim *s, const struct core_event *ev);
 

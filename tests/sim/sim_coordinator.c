@@ -463,6 +463,11 @@ static void on_report(struct sim *s, int host, const struct http_head *head, con
 		reply(s, host, *head, STATUS_FORBIDDEN, NULL, 0);
 		return;
 	}
+	if (e == RV_E_INVALID && liars_forge(s, host)) {
+		s->stats.refused_reports++;
+		reply(s, host, *head, STATUS_BUSY, NULL, 0); /* an honest client ends by 400; this one goes on */
+		return;
+	}
 	if (e != RV_OK)
 		sim_fail(s, "w%d: report refused: %s", host, et.text);
 	else

@@ -23,6 +23,8 @@ static const struct {
 	{"diverged", CORE_EVENT_DIVERGED, 0},
 	{"unlike", CORE_EVENT_UNLIKE, 0},
 	{"equivocated", CORE_EVENT_EQUIVOCATED, 0},
+	{"two_roots", CORE_EVENT_TWO_ROOTS, 0},
+	{"refused_reports", 0, offsetof(struct sim_stats, refused_reports)},
 	{"false_vote", CORE_EVENT_FALSE_VOTE, 0},
 	{"no_evidence", CORE_EVENT_NO_EVIDENCE, 0},
 	{"commits", 0, offsetof(struct sim_stats, commits)},

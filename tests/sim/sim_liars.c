@@ -3,6 +3,7 @@
 #include "sim.h"
 
 #include "base/assert.h"
+#include "net/control/signed_roots.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -193,9 +194,22 @@ void liars_show(struct sim *s, int host) {
 }
 
 void liars_report(const struct sim *s, int host, struct report *rep) {
+	if (host == s->withholder && s->withheld == TWO_ROOTS && rep->phase > WORKER_READY && rep->commitment.n > 0)
+		rep->commitment.roots[0].root.b[0] ^= 1;
 	if (host == s->withholder && (s->withheld == WITHHELD_EVIDENCE || s->withheld == FALSE_EVIDENCE) &&
 		rep->phase == WORKER_VOTED)
 		rep->digest.b[0] ^= 1;
+}
+
+void liars_sign(const struct sim *s, int host, struct report *rep) {
+	const struct seal_ops ops = sim_seals(&s->identities[host].id);
+	report_sign(rep, s->run_id, &ops);
+	if (host == s->withholder && s->withheld == FALSE_ROOT && rep->commitment.n > 0)
+		rep->signatures[0][0] ^= 1;
+}
+
+bool liars_forge(const struct sim *s, int host) {
+	return (host == s->withholder || host == s->was_withholder) && s->withheld == FALSE_ROOT;
 }
 
 bool liars_lie(const struct sim *s, int host) {
@@ -215,16 +229,19 @@ bool liars_equivocate(const struct sim *s) {
 }
 
 void oracle_names(struct sim *s, const struct core_event *ev) {
-	if (ev->type != CORE_EVENT_EQUIVOCATED && ev->type != CORE_EVENT_FALSE_VOTE)
+	const bool two_roots = ev->type == CORE_EVENT_TWO_ROOTS, proven = ev->type == CORE_EVENT_EQUIVOCATED || two_roots;
+	if (!proven && ev->type != CORE_EVENT_FALSE_VOTE)
 		return;
 	const int host = oracle_host_of(s, ev->member);
 	const bool false_vote = ev->type == CORE_EVENT_FALSE_VOTE && host != SIM_NOBODY && lies_vote(s, host);
 	sim_say(s, SIM_COORDINATOR, "member %u is named in round %llu: %s", ev->member, (unsigned long long)ev->round,
-			ev->type == CORE_EVENT_EQUIVOCATED ? "it signed two lists of means" : "it voted for what it did not get");
-	if (host == SIM_NOBODY || !(liars_lie(s, host) || false_vote)) {
+			two_roots ? "it signed two contributions"
+			: proven  ? "it signed two lists of means"
+					  : "it voted for what it did not get");
+	if (host == SIM_NOBODY || !(liars_lie(s, host) || false_vote || (two_roots && lies_at(s, host)))) {
 		sim_fail(s, "honest member %u is named as a culprit (event %u)", ev->member, ev->type);
 		return;
 	}
-	if (ev->type == CORE_EVENT_EQUIVOCATED)
+	if (proven)
 		s->banned[host] = true;
 }

@@ -349,6 +349,16 @@ static double draw_victims(const struct sim_options *o, double withheld) {
 	return withheld == WITHHELD_CONTRIBUTIONS && rv_rng_below(&r, 2) == 0 ? WITHHELD_FROM_ONE : withheld;
 }
 
+/* Returns whether a liar lies about its contribution's root instead, in a sixth of the
+ * universes. */
+static double draw_root(const struct sim_options *o, double otherwise) {
+	enum { STREAM = 75, ONE_IN = 6 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	if (rv_rng_below(&r, ONE_IN) != 0)
+		return otherwise;
+	return rv_rng_below(&r, 2) == 0 ? TWO_ROOTS : FALSE_ROOT;
+}
+
 static void plan_lie(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r, uint16_t host) {
 	static const enum sim_fault_kind others[] = {FAULT_WITHHOLDER, FAULT_GHOST, FAULT_ACCUSER};
 	enum { OTHERS = sizeof others / sizeof others[0], MEANS = WITHHELD_MEANS + 1 };
@@ -366,7 +376,7 @@ static void plan_lie(struct sim_plan *p, const struct sim_options *o, struct rv_
 	f->host = host;
 	f->amount = kind == FAULT_CLAIMER ? (double)(which - OTHERS) : withheld == MEANS ? WITHHELD_DRIP : (double)withheld;
 	f->amount = kind == FAULT_WITHHOLDER && in_rows(o) ? draw_withheld(r, o) : f->amount;
-	f->amount = kind == FAULT_WITHHOLDER ? draw_victims(o, draw_equivocation(o, f->amount)) : f->amount;
+	f->amount = kind == FAULT_WITHHOLDER ? draw_root(o, draw_victims(o, draw_equivocation(o, f->amount))) : f->amount;
 }
 
 /* Up to a third of the members, in up to three ways each. */

@@ -29,6 +29,8 @@ enum sim_withheld {
 	WITHHELD_EVIDENCE,        /* it votes for something else, and shows nothing */
 	FALSE_EVIDENCE,           /* it votes for something else, and shows what it got, with a forged seal */
 	WITHHELD_FROM_ONE,        /* contributions, from one peer */
+	TWO_ROOTS,                /* once it is on a roster it commits to something else, and signs that too */
+	FALSE_ROOT,               /* it commits to what it has not signed */
 	SIM_WITHHELD
 };
 

@@ -64,6 +64,7 @@ void worker_start(struct sim *s, int host) {
 static struct round_config round_config_of(const struct sim *s, const struct sim_worker *w) {
 	struct round_config cfg = {.member = w->member,
 							   .term = w->term,
+							   .seals = sim_seals(NULL),
 							   .steps_per_round = s->opt.steps_per_round,
 							   .step_sequences = s->opt.leases ? SIM_SEQUENCES : 0,
 							   .overlap_steps = s->opt.overlap_steps,

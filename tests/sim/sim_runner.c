@@ -39,6 +39,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->commits_in_rows += one->commits_in_rows;
 	sum->rows_left_out += one->rows_left_out;
 	sum->later_attempts += one->later_attempts;
+	sum->refused_reports += one->refused_reports;
 	sum->lost_attempts += one->lost_attempts;
 	sum->fetched_logs += one->fetched_logs;
 	sum->fetched_snapshots += one->fetched_snapshots;

@@ -57,6 +57,7 @@ static void send_report(void *ctx, struct report *rep) {
 		accuse_one(w, rep);
 	lies_report(w, rep);
 	liars_report(s, w->host, rep);
+	liars_sign(s, w->host, rep);
 	control_client_report(w->control, rep);
 }
 

@@ -125,7 +125,7 @@ void open_world(void) {
 		}
 		merkle_build(w.nodes[m], CHUNKS);
 		doc.members[m] =
-			(struct member_ref){.member = m, .weight = 1, .contribution_root = merkle_root(w.nodes[m], CHUNKS)};
+			(struct member_ref){.member = m, .weight = 1, .contribution.root = merkle_root(w.nodes[m], CHUNKS)};
 	}
 }
 

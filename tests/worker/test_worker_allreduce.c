@@ -256,7 +256,7 @@ static void commit_all(void) {
 		struct rv_hash nodes[2 * CHUNKS + MERKLE_LEVELS];
 		assert_ok(recode_vector(&cfg.chunks, cfg.codec, as, workers[node_at[p]].own, sent, values, &et));
 		committer_tree(&cfg.chunks, as, sent, nodes);
-		members[p].contribution_root = merkle_root(nodes, CHUNKS);
+		members[p].contribution.root = merkle_root(nodes, CHUNKS);
 	}
 }
 

@@ -136,6 +136,24 @@ static void lost_leases_begin_the_round_again(void **state) {
 	expect_nothing(f);
 }
 
+/* What it encodes then is another contribution: it signs that as another process, or its two
+ * signatures would be proof of a lie. */
+static void what_is_trained_again_is_of_another_boot(void **state) {
+	struct round_driver *f = *state;
+	open_round(f, 0, 0, 3 * ROUND);
+	expect_next(f, ROUND_TRAIN);
+	trained(f, FIXTURE_H, 0, ROUND);
+	encoded(f);
+	const uint64_t boot = round_boot(f->c);
+	open_round(f, 0, 90, 3 * ROUND);
+	assert_true(expect_next(f, ROUND_TRAIN).starts_over);
+	trained(f, FIXTURE_H, 90, ROUND);
+	expect_action(f, ROUND_ENCODE, 0);
+	const struct commitment another = {.n = 1, .roots = {{0, {{9}}}}};
+	round_on_encoded(f->c, 0, &another);
+	assert_true(round_boot(f->c) == boot + 1 && report_of(f).boot == boot + 1);
+}
+
 /* A roster has the leases of its contributions: what the document says meanwhile is of later
  * ones. */
 static void leases_of_a_round_under_way_stand(void **state) {
@@ -214,6 +232,7 @@ int main(void) {
 		LEASES(a_contribution_ends_where_its_leases_do),
 		LEASES(a_resting_worker_waits_with_what_it_has),
 		LEASES(lost_leases_begin_the_round_again),
+		LEASES(what_is_trained_again_is_of_another_boot),
 		LEASES(leases_of_a_round_under_way_stand),
 		LEASES(steps_ahead_wait_for_the_commit),
 		LEASES(lost_steps_ahead_are_done_again),

@@ -78,7 +78,7 @@ static void read_roster(const struct document *d, struct auditor_roster *out) {
 	for (int i = 0; i < d->n_members; i++) {
 		const struct member_ref *m = &d->members[i];
 		out->members[out->n++] = (struct auditor_member){
-			.member = m->member, .weight = m->weight, .codec = m->codec, .part = m->part, .root = m->contribution_root};
+			.member = m->member, .weight = m->weight, .codec = m->codec, .part = m->part, .root = m->contribution.root};
 	}
 }
 

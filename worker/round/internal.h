@@ -49,6 +49,14 @@ struct round_snapshot {
 	struct rv_hash hash, chain;
 };
 
+/* A root that a participant is known to have signed, for `scope`. */
+enum { ROUND_SIGNED = NET_MAX_ROW };
+struct round_signed {
+	uint32_t member;
+	struct seal_scope scope;
+	struct seal seal;
+};
+
 struct round_core {
 	struct round_config cfg;
 	uint64_t boot, seq;
@@ -65,6 +73,7 @@ struct round_core {
 	bool spoiled;                         /* its first contribution was unusable, and there is no other yet */
 	bool encoded;                         /* the platform holds the encoded outer gradient of `round` */
 	struct commitment commitment;         /* encoded: to that */
+	uint64_t committed_until;             /* one more than the last round that this process has committed to; 0: none */
 	uint64_t former_until;  /* round of the first document: no earlier process contributed to a later one */
 	uint64_t reduced_until; /* one more than the last round that this process has begun to reduce; 0: none */
 	bool contributed;       /* peers may have it, and no roster has left this worker out since */
@@ -100,6 +109,11 @@ struct round_core {
 	bool away;            /* the coordinator does not answer, since away_us */
 	int64_t away_us;
 
+	int n_signed; /* signed_roots.c */
+	struct round_signed signed_by[ROUND_SIGNED];
+	bool has_two_roots;
+	struct equivocation two_roots;
+
 	bool has_sent;
 	bool report_soon;   /* whatever it says */
 	struct report sent; /* the last report handed out */
@@ -115,6 +129,11 @@ static inline uint32_t round_chunks(const struct round_core *c, uint64_t round) 
 
 /* Asserts what always holds, between two calls. */
 void round_check_invariants(const struct round_core *c);
+
+/* ---- signed_roots.c ---- */
+
+/* Returns RV_E_CORRUPT if a participant has not signed the root that the document names. */
+enum rv_err round_check_signed(struct round_core *c, const struct document *d, struct rv_errtext *et);
 
 /* ---- actions.c ---- */
 

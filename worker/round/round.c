@@ -151,6 +151,7 @@ enum rv_err round_on_document(struct round_core *c, const struct document *d, st
 		return RV_OK;
 	}
 	RV_TRY(check_document(c, d, et));
+	RV_TRY(round_check_signed(c, d, et));
 	RV_ASSERT(d->term == c->cfg.term && d->round >= latest_round(c));
 	if (!c->has_doc)
 		c->former_until = d->round;
@@ -191,6 +192,14 @@ void round_on_read_out(struct round_core *c, uint64_t round) {
 	round_check_invariants(c);
 }
 
+/* What a process signs for a round is one commitment: another one is that of a later process. */
+static void commit_to(struct round_core *c, const struct commitment *commitment) {
+	if (c->round < c->committed_until && !commitment_equal(commitment, &c->commitment))
+		c->boot++;
+	c->commitment = *commitment;
+	c->committed_until = c->round + 1;
+}
+
 void round_on_encoded(struct round_core *c, uint64_t round, const struct commitment *commitment) {
 	round_check_invariants(c);
 	if (round != c->round || c->trainer != TRAINER_ENCODING)
@@ -199,7 +208,7 @@ void round_on_encoded(struct round_core *c, uint64_t round, const struct commitm
 	c->encoded = commitment != NULL;
 	c->spoiled = false;
 	if (commitment != NULL)
-		c->commitment = *commitment;
+		commit_to(c, commitment);
 	else
 		round_on_spoiled(c, round);
 	round_check_invariants(c);

@@ -55,6 +55,7 @@ struct round_config {
 	 * refused. Zero: not checked. */
 	struct rv_hash run_hash;
 	uint64_t rounds;
+	struct seal_ops seals;    /* check the roots that rosters name; verify NULL: they are not checked */
 	uint64_t term;            /* term of the platform's state, as it last stored it (ROUND_ROLLBACK); 0 at first */
 	uint64_t steps_per_round; /* H */
 	/* Sequences of a step, in a run that leases them (document.leases): this worker trains on what
@@ -180,7 +181,9 @@ bool round_contribution_text(const struct round_core *c, struct reading *out);
 /* Reports, after a round_on_trained, that TRAIN ended early because the leases that it was given
  * did. */
 void round_on_read_out(struct round_core *c, uint64_t round);
-/* Reports the end of ENCODE; the commitment goes into reports. NULL: as round_on_spoiled. */
+/* Reports the end of ENCODE; the commitment goes into reports. If it is another one than this
+ * process has committed to in this round before, it counts as a later process (round_boot). NULL:
+ * as round_on_spoiled. */
 void round_on_encoded(struct round_core *c, uint64_t round, const struct commitment *commitment);
 /* Reports that theta_local is unusable (NaN, or too large to be averaged) and that the platform has
  * replaced it by theta: the round is trained again. Until that is encoded reports state SYNCING, so
@@ -248,6 +251,9 @@ const struct document *round_document(const struct round_core *c); /* latest, or
 enum worker_phase round_phase(const struct round_core *c);
 uint64_t round_round(const struct round_core *c);
 uint64_t round_boot(const struct round_core *c); /* as in its reports */
+/* Sets *out to the proof that a participant has signed two contributions to one round, as documents
+ * have shown; returns false if there is none. */
+bool round_two_roots(const struct round_core *c, struct equivocation *out);
 /* Returns true if no member in the document can give what this worker must fetch: the others have
  * gone. */
 bool round_lacks_donors(const struct round_core *c);

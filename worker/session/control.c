@@ -3,6 +3,7 @@
 #include "worker/session/internal.h"
 
 #include "base/failpoint.h"
+#include "net/control/signed_roots.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -63,6 +64,8 @@ static void report(void *ctx, struct report *r) {
 	struct session *s = ctx;
 	fill_for_people(s, r);
 	fill_measured(s, r);
+	const struct seal_ops seals = seal_ed25519(&s->member.identity);
+	report_sign(r, s->member.invite.run_id, &seals);
 	if (r->phase == WORKER_READY)
 		RV_FAILPOINT("ready.before");
 	if (r->phase == WORKER_VOTED)

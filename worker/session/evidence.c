@@ -1,4 +1,4 @@
-/* evidence.c: shows the coordinator what this worker got, where votes differ or an owner has signed
+/* evidence.c: shows the coordinator what this worker got, where votes differ or a member has signed
  * twice; and checks proofs in documents. */
 #include "worker/session/internal.h"
 
@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVERY_US = 2000000, SUMS_EVERY_US = 250000 /* four a second are taken */ };
+enum {
+	EVERY_US = 2000000,
+	SUMS_EVERY_US = 250000, /* four a second are taken */
+	TWO_ROOTS_TIMES = 5     /* the operator may have readmitted that member */
+};
 
 static bool post(struct session *s, const struct evidence *e) {
 	const size_t cap = evidence_max_bytes(e->n_means) + SHOWN_SUMS_MAX_BYTES;
@@ -52,11 +56,27 @@ static void show_sums(struct session *s, int64_t now_us, const struct document *
 	free(e);
 }
 
+/* Shows that a participant has signed two contributions, as far as it is not banned yet. */
+static void show_two_roots(struct session *s, int64_t now_us, const struct document *d) {
+	struct evidence e = {.term = d->term, .round = d->round, .attempt = d->attempt};
+	e.has_proof = round_two_roots(session_round(s), &e.proof);
+	const bool shows = e.has_proof && s->two_roots_shown < TWO_ROOTS_TIMES && !banned_has(&d->banned, e.proof.member);
+	if (!shows || !post(s, &e))
+		return;
+	s->two_roots_shown++;
+	s->evidence_us = now_us + EVERY_US;
+	rv_event(s->events, RV_WARN, "evidence", RV_FIELDS(rv_field_int("round", (int64_t)e.proof.scope.round)),
+			 "round %" PRIu64 ": member %u signed two different contributions: this worker shows both signatures",
+			 e.proof.scope.round, e.proof.member);
+}
+
 void session_turn_evidence(struct session *s, int64_t now_us) {
 	const struct document *d = round_document(session_round(s));
 	struct evidence e;
 	if (d)
 		show_sums(s, now_us, d);
+	if (d && now_us >= s->evidence_us)
+		show_two_roots(s, now_us, d);
 	if (!d || now_us < s->evidence_us || !allreduce_running(s->reduce) || allreduce_round(s->reduce) != d->round)
 		return;
 	const bool asked = document_asks(d, s->member.member) && allreduce_attempt(s->reduce) == d->attempt;
@@ -81,13 +101,14 @@ void session_check_proofs(struct session *s, const struct document *d) {
 		s->proofs[0] = e->seals[0].root;
 		s->n_proofs += s->n_proofs < NET_MAX_PROOFS;
 		const bool holds = equivocation_proves(e, &ops);
+		const char *what = e->scope.kind == SEAL_CONTRIBUTION ? "contributions" : "averages";
 		rv_event(s->events, holds ? RV_WARN : RV_ERROR, "proof",
 				 RV_FIELDS(rv_field_int("member", e->member), rv_field_int("round", (int64_t)e->scope.round),
 						   rv_field_bool("holds", holds)),
-				 holds ? "member %u signed two different averages in round %" PRIu64 ": this worker has checked both "
+				 holds ? "member %u signed two different %s in round %" PRIu64 ": this worker has checked both "
 						 "signatures; it is banned"
-					   : "the coordinator says that member %u signed two different averages in round %" PRIu64
+					   : "the coordinator says that member %u signed two different %s in round %" PRIu64
 						 ", and the signatures do not prove it",
-				 e->member, e->scope.round);
+				 e->member, what, e->scope.round);
 	}
 }

@@ -235,6 +235,7 @@ struct session {
 	struct allreduce *reduce;
 	int64_t evidence_us; /* not before this is evidence shown again */
 	int n_proofs;
+	int two_roots_shown;                   /* how often it has shown that a participant signed two contributions */
 	struct rv_hash proofs[NET_MAX_PROOFS]; /* roots that name those of documents that were checked, the latest first */
 	struct rate donate_cap;                /* of both donors */
 	struct donor *donor;

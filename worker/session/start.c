@@ -80,6 +80,7 @@ static struct round_config round_config_of(const struct session *s, const struct
 		.member = s->member.member,
 		.run_hash = s->member.run_hash,
 		.rounds = (uint64_t)run->rounds,
+		.seals = seal_ed25519(NULL),
 		.term = s->member.term,
 		.steps_per_round = (uint64_t)run->steps_per_round,
 		.step_sequences = run->data_hash[0] ? (uint32_t)(run->batch * run->grad_accum) : 0,
