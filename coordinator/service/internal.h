@@ -188,6 +188,10 @@ enum rv_err service_confirm_candidates(struct service *s, int64_t now_us, uint32
  * RV_E_BUSY (disk full); faults of the store. */
 enum rv_err service_admit(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 						  const struct join_request *rq, struct rv_errtext *et);
+/* Says in advance whether service_admit would refuse the invite, as far as the store shows: no
+ * promise. RV_E_AUTH as there; faults of the store. */
+enum rv_err service_look_at_invite(const struct service *s, const uint8_t key[NET_KEY_BYTES],
+								   const struct join_request *rq, struct rv_errtext *et);
 /* Looks the token up. *holds: it may still admit the holder of `key`, once approved. */
 enum rv_err service_holds_invite(const struct service *s, const uint8_t key[NET_KEY_BYTES],
 								 const uint8_t token[NET_TOKEN_BYTES], bool *holds, struct rv_errtext *et);

@@ -146,21 +146,41 @@ static enum rv_err check_kept(const struct service *s, const uint8_t key[NET_KEY
 				   "has approved: come by the link with which this one asked, or ask for a new one");
 }
 
+static enum rv_err unknown_invite(struct rv_errtext *et) {
+	return rv_fail(et, RV_E_AUTH,
+				   "join: this invite is not known here: is the link whole? Else ask the run's operator for a new one");
+}
+
+static enum rv_err no_invite(struct rv_errtext *et) {
+	return rv_fail(et, RV_E_AUTH,
+				   "join: this computer's key is no member's, and its link has no token: ask the run's operator for an "
+				   "invite link, or start in the --dir with which it joined");
+}
+
+enum rv_err service_look_at_invite(const struct service *s, const uint8_t key[NET_KEY_BYTES],
+								   const struct join_request *rq, struct rv_errtext *et) {
+	struct store_invite in;
+	bool found = false;
+	int state;
+	if (!rq->has_token)
+		return no_invite(et);
+	RV_TRY(find(s, rq->token, &in, &found, et));
+	if (!found)
+		return unknown_invite(et);
+	RV_TRY(find_state(s, key, &in, &state, et));
+	return check_usable(&in, state >= 0, et);
+}
+
 enum rv_err service_admit(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 						  const struct join_request *rq, struct rv_errtext *et) {
 	struct store_invite in;
 	bool found = false;
 	int state;
 	if (!rq->has_token)
-		return rv_fail(
-			et, RV_E_AUTH,
-			"join: this computer's key is no member's, and its link has no token: ask the run's operator for "
-			"an invite link, or start in the --dir with which it joined");
+		return no_invite(et);
 	RV_TRY(find_settled(s, now_us, rq->token, &in, &found, et));
 	if (!found)
-		return rv_fail(et, RV_E_AUTH,
-					   "join: this invite is not known here: is the link whole? Else ask the run's operator for a new "
-					   "one");
+		return unknown_invite(et);
 	RV_TRY(find_state(s, key, &in, &state, et));
 	RV_TRY(check_usable(&in, state >= 0, et));
 	if (!in.approve)

@@ -43,6 +43,25 @@ static enum rv_err note(struct service *s, int64_t now_us, enum rv_err e, const 
 	return e == RV_OK ? RV_OK : rv_fail(et, e, "%s", why->text);
 }
 
+static enum rv_err look(const struct service *s, const uint8_t key[NET_KEY_BYTES], const void *body, size_t n,
+						struct rv_errtext *et) {
+	struct join_request rq;
+	struct core_record away;
+	bool is_member = false;
+	RV_TRY(join_request_decode(body, n, &rq, et));
+	RV_TRY(core_check_join(s->core, &rq, et));
+	if (core_find_key(s->core, key) >= 0 || core_is_joining(s->core, key))
+		return RV_OK;
+	RV_TRY(s->cfg.store->ops->away(s->cfg.store, key, 0, &away, &is_member, et));
+	return is_member ? RV_OK : service_look_at_invite(s, key, &rq, et);
+}
+
+enum rv_err service_check_invite(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
+								 size_t n, struct rv_errtext *et) {
+	struct rv_errtext why = {0};
+	return note(s, now_us, look(s, key, body, n, &why), &why, et);
+}
+
 enum rv_err service_begin_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
 							   size_t n, bool *waits, struct rv_errtext *et) {
 	struct join_request rq;

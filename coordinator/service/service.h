@@ -68,6 +68,10 @@ enum rv_err service_load(struct service *s, struct rv_errtext *et);
  * computer. A use of its invite is spent by the record that makes it a member. */
 enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
 						 size_t n, struct rv_writer *reply, struct rv_errtext *et);
+/* Handles POST /v1/invite: says whether a join with this body would be refused for its invite, and
+ * spends nothing. RV_E_AUTH, RV_E_INVALID; faults of the store. */
+enum rv_err service_check_invite(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
+								 size_t n, struct rv_errtext *et);
 /* Takes a join, so that those that come together are one transaction. *waits: its record gathers
  * with others until service_write_joins, which is due as soon as no more requests are at hand, or
  * any call that writes to the store; service_join with the same body then answers. Not so:

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-	REFUSALS_BURST = 20, /* joins with a wrong token, per address */
-	TESTS_BURST = 120,   /* requests for a reachability test, per address: a worker asks for news of one */
+	REFUSALS_BURST = 20, /* joins, and questions about invites, with a wrong token, per address */
+	TESTS_BURST = 120,   /* questions before a join, per address: of the invite, and news of a reachability test */
 	TESTS_PER_S = 4,
 	EVIDENCE_BURST = 4 + NET_MAX_AUDITS, /* of one member; then four a second: sums of rows that were asked for */
 	TICKETS_BURST = 4, /* of one member, as the next; a member asks for all tickets that it needs at once */
@@ -66,6 +66,27 @@ static void serve_join(struct api *a, const struct request *q) {
 		held_join(a->held, q->rq, q->key);
 	else
 		answer_join(a, q);
+}
+
+/* Returns false, and answers, if this address asks too often. */
+static bool may_test(struct api *a, const struct request *q, const char *too_many) {
+	const bool may = rate_limit_allows(&a->tests, q->sight.host, q->now_us);
+	if (may)
+		rate_limit_count(&a->tests, q->sight.host, q->now_us);
+	else
+		reply_text(q->rq, STATUS_TOO_MANY, too_many);
+	return may;
+}
+
+static void serve_invite(struct api *a, const struct request *q) {
+	struct rv_errtext et = {0};
+	if (!may_test(a, q, "too many questions about invites from this address: wait a minute"))
+		return;
+	enum rv_err e = service_check_invite(a->service, q->now_us, q->key, q->body, q->n, &et);
+	if (e == RV_OK)
+		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
+	else
+		refuse_join(a, q, e, &et);
 }
 
 static void take_report(struct api *a, const struct request *q) {
@@ -134,11 +155,8 @@ static void serve_evidence(struct api *a, const struct request *q) {
 static void serve_reach_test(struct api *a, const struct request *q) {
 	struct rv_writer w = rv_writer_of(a->buffer, REACH_TEST_REPLY_MAX_BYTES);
 	struct rv_errtext et = {0};
-	if (!rate_limit_allows(&a->tests, q->sight.host, q->now_us)) {
-		reply_text(q->rq, STATUS_TOO_MANY, "too many reachability tests from this address: wait a minute");
+	if (!may_test(a, q, "too many reachability tests from this address: wait a minute"))
 		return;
-	}
-	rate_limit_count(&a->tests, q->sight.host, q->now_us);
 	enum rv_err e = service_reach_test(a->service, q->now_us, q->key, &q->sight, q->body, q->n, &w, &et);
 	if (e == RV_OK)
 		reply(q->rq, STATUS_OK, "application/octet-stream", a->buffer, rv_writer_len(&w));
@@ -204,6 +222,7 @@ static void serve_text(struct api *a, const struct request *q) {
 }
 
 const struct api_route api_member_routes[] = {
+	{EVHTTP_REQ_POST, "/v1/invite", serve_invite, false},
 	{EVHTTP_REQ_POST, "/v1/join", serve_join, false},
 	{EVHTTP_REQ_POST, "/v1/report", serve_report, false},
 	{EVHTTP_REQ_POST, "/v1/pair-tickets", serve_pair_tickets, false},

@@ -71,11 +71,32 @@ static void expect(struct bench *b, uint32_t who, enum rv_err e, const char *par
 	assert_true(strlen(b->text) < 300); /* a worker shows as much */
 }
 
+/* A worker that asks before its person reads the terms gets the same answer. */
+static void expect_foreseen(struct bench *b, uint32_t who, const char *part) {
+	uint8_t key[NET_KEY_BYTES], body[JOINING_BYTES];
+	struct rv_errtext why = {0};
+	key_of(who, key);
+	const size_t n = joining_request(&b->link, "", body);
+	assert_int_equal(service_check_invite(b->service, 1000000, key, body, n, &why), RV_E_AUTH);
+	if (strstr(why.text, part) == NULL)
+		fail_msg("'%s' is not in: %s", part, why.text);
+	expect(b, who, RV_E_AUTH, part);
+}
+
 static int members(const struct bench *b) {
 	json_t *status = service_status(b->service, 1000000, true);
 	int n = (int)json_array_size(json_object_get(status, "members"));
 	json_decref(status);
 	return n;
+}
+
+/* The invite is as good as before: nothing is spent. */
+static void expect_welcome(struct bench *b, uint32_t who) {
+	uint8_t key[NET_KEY_BYTES], body[JOINING_BYTES];
+	const int before = members(b);
+	key_of(who, key);
+	assert_ok(service_check_invite(b->service, 1000000, key, body, joining_request(&b->link, "", body), &et));
+	assert_int_equal(members(b), before);
 }
 
 static int pending(const struct bench *b) {
@@ -116,10 +137,12 @@ static void test_n_uses(void **state) {
 	struct bench *b = *state;
 	invite(b, 3, 0, false);
 	for (uint32_t who = 0; who < 3; who++) {
+		expect_welcome(b, who);
 		assert_int_equal(join(b, who), RV_OK);
+		expect_welcome(b, who);
 		assert_int_equal(join(b, who), RV_OK); /* a known key spends nothing */
 	}
-	expect(b, 3, RV_E_AUTH, "was for 3 computers, and is spent");
+	expect_foreseen(b, 3, "was for 3 computers, and is spent");
 	assert_int_equal(join(b, 1), RV_OK);
 	assert_int_equal(members(b), 3);
 }
@@ -139,17 +162,17 @@ static void test_a_use_that_waits_for_the_disk_is_nobody_elses(void **state) {
 
 static void test_what_admits_nobody(void **state) {
 	struct bench *b = *state;
-	expect(b, 1, RV_E_AUTH, "its link has no token");
+	expect_foreseen(b, 1, "its link has no token");
 	invite(b, 1, 0, false);
 	assert_int_equal(revoke(b, "1"), RV_OK);
-	expect(b, 1, RV_E_AUTH, "has revoked this invite");
+	expect_foreseen(b, 1, "has revoked this invite");
 	b->link.token[0] ^= 1;
-	expect(b, 1, RV_E_AUTH, "not known here");
+	expect_foreseen(b, 1, "not known here");
 	assert_int_equal(revoke(b, "2"), RV_E_NOTFOUND);
 	invite(b, 5, 1, false);
 	while (rv_clock_wall_us() < b->store.invites[1].ends_us)
 		;
-	expect(b, 1, RV_E_AUTH, "UTC by the coordinator's clock");
+	expect_foreseen(b, 1, "UTC by the coordinator's clock");
 	invite(b, 5, 3600 * 1000, false);
 	assert_int_equal(join(b, 1), RV_OK);
 	assert_int_equal(members(b), 1);

@@ -581,6 +581,43 @@ static void a_refusal_names_what_was_asked_once(void **state) {
 	free(c);
 }
 
+static void keep_config(void *ctx, const char *text) {
+	(void)ctx;
+	(void)snprintf(refusal, sizeof refusal, "%s", text);
+}
+
+/* Asks about the invite, gets this answer, and returns the path of the next question. */
+static const char *after_invite(struct control_client *c, int status, const char *body) {
+	const struct http_reply reply = {.status = status, .body = (const uint8_t *)body, .body_bytes = strlen(body)};
+	refusal[0] = '\0';
+	control_client_check_invite(c, &(struct join_request){.protocol = CONTROL_VERSION_MIN});
+	control_client_tick(c, 1);
+	assert_string_equal(asked.path, "/v1/invite");
+	asked.done(asked.ctx, &reply);
+	asked.path = "";
+	control_client_tick(c, 1);
+	return asked.path;
+}
+
+/* A link that is refused is, before its person reads what the run is. */
+static void the_invite_is_asked_about_before_the_configuration(void **state) {
+	const struct control_client_config cfg = {.ops = {.start = keep_request},
+											  .owner = {.on_refused = keep_refusal, .on_config = keep_config},
+											  .version = CONTROL_VERSION_MIN};
+	static const int known[] = {204, 404, 405}; /* of an older coordinator */
+	(void)state;
+	struct control_client *c = control_client_init(malloc(control_client_size()), &cfg);
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+		const struct http_reply config = {.status = 200, .body = (const uint8_t *)"rounds = 7\n", .body_bytes = 11};
+		assert_string_equal(after_invite(c, known[i], ""), "/v1/config");
+		asked.done(asked.ctx, &config);
+		assert_string_equal(refusal, "rounds = 7\n");
+	}
+	assert_string_equal(after_invite(c, 403, "join: this invite is not known here\n"), "");
+	assert_string_equal(refusal, "join: the coordinator answers 403: this invite is not known here");
+	free(c);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_join_that_waits_for_a_person_is_asked_again_later, set_up, tear_down),
@@ -596,6 +633,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(a_document_is_asked_for_again_when_a_report_is_answered_again, set_up,
 										tear_down),
 		cmocka_unit_test(a_refusal_names_what_was_asked_once),
+		cmocka_unit_test(the_invite_is_asked_about_before_the_configuration),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

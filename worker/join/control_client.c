@@ -1,5 +1,5 @@
-/* control_client.c: eight requests that may each be under way once: configuration, join, report,
- * document, pair tickets, evidence, reachability test, held-out loss. */
+/* control_client.c: nine requests that may each be under way once: invite, configuration, join,
+ * report, document, pair tickets, evidence, reachability test, held-out loss. */
 #include "worker/join/control_client.h"
 
 #include "base/assert.h"
@@ -27,6 +27,8 @@ enum {
 	HTTP_NO_CONTENT = 204,
 	HTTP_IM_USED = 226, /* RFC 3229: a patch */
 	HTTP_BAD_REQUEST = 400,
+	HTTP_NOT_FOUND = 404,
+	HTTP_BAD_METHOD = 405,
 	HTTP_TIMEOUT = 408,
 	HTTP_CONFLICT = 409,
 	HTTP_TOO_MANY = 429,
@@ -47,7 +49,7 @@ struct control_client {
 	uint32_t highest; /* version that this program speaks */
 	struct rv_rng rng;
 	bool away;
-	struct call config, join, report, document, pairs, reach, evidence, heldout;
+	struct call invite, config, join, report, document, pairs, reach, evidence, heldout;
 	struct pair_request peers; /* of `pairs` */
 	struct pair_reply tickets;
 	struct reach_test_request question; /* of `reach` */
@@ -84,7 +86,8 @@ struct control_client *control_client_init(void *memory, const struct control_cl
 	c->owner = cfg->owner;
 	c->highest = cfg->version;
 	c->rng = rv_rng_of(cfg->seed, 0);
-	c->config.c = c->join.c = c->report.c = c->document.c = c->pairs.c = c->reach.c = c->evidence.c = c->heldout.c = c;
+	c->invite.c = c->config.c = c->join.c = c->report.c = c->document.c = c->pairs.c = c->reach.c = c->evidence.c =
+		c->heldout.c = c;
 	return c;
 }
 
@@ -209,6 +212,37 @@ static void start_config(struct control_client *c) {
 
 void control_client_ask_config(struct control_client *c) {
 	c->config.wanted = true;
+}
+
+/* ---- the invite ---- */
+
+static void invite_done(void *ctx, const struct http_reply *r) {
+	struct call *k = ctx;
+	if (is_impostor(k, r))
+		return;
+	const bool is_unknown = r->status == HTTP_NOT_FOUND || r->status == HTTP_BAD_METHOD; /* an older coordinator */
+	if (r->err != RV_OK || (r->status != HTTP_NO_CONTENT && !is_unknown)) {
+		not_ok(k, r, "join");
+		return;
+	}
+	succeeded(k);
+	k->wanted = false;
+	control_client_ask_config(k->c);
+}
+
+static void start_invite(struct control_client *c) {
+	struct rv_writer w = rv_writer_of(c->buffer, sizeof c->buffer);
+	join_request_encode(&c->join_request, &w);
+	start(&c->invite, (struct http_request){.path = "/v1/invite",
+											.body = c->buffer,
+											.body_bytes = rv_writer_len(&w),
+											.max_reply_bytes = REFUSAL_MAX_BYTES,
+											.done = invite_done});
+}
+
+void control_client_check_invite(struct control_client *c, const struct join_request *rq) {
+	c->join_request = *rq;
+	c->invite.wanted = true;
 }
 
 /* ---- join ---- */
@@ -564,12 +598,14 @@ static bool is_due(const struct call *k, int64_t now_us) {
 }
 
 void control_client_hurry(struct control_client *c) {
-	struct call *calls[] = {&c->config, &c->join, &c->report, &c->document};
+	struct call *calls[] = {&c->invite, &c->config, &c->join, &c->report, &c->document};
 	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
 		calls[i]->pause_us = calls[i]->not_before_us = 0;
 }
 
 void control_client_tick(struct control_client *c, int64_t now_us) {
+	if (is_due(&c->invite, now_us))
+		start_invite(c);
 	if (is_due(&c->config, now_us))
 		start_config(c);
 	if (is_due(&c->join, now_us))
@@ -585,7 +621,7 @@ void control_client_tick(struct control_client *c, int64_t now_us) {
 }
 
 int64_t control_client_deadline_us(const struct control_client *c) {
-	const struct call *calls[] = {&c->config, &c->join, &c->report, &c->document, &c->pairs, &c->reach};
+	const struct call *calls[] = {&c->invite, &c->config, &c->join, &c->report, &c->document, &c->pairs, &c->reach};
 	int64_t at = INT64_MAX;
 	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
 		if (may_start(calls[i]) && calls[i]->not_before_us < at)

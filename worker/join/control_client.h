@@ -78,6 +78,9 @@ struct control_client *control_client_init(void *memory, const struct control_cl
 
 /* Asks for the run's configuration until the coordinator answers; then calls on_config. */
 void control_client_ask_config(struct control_client *c);
+/* Asks whether the invite of this request would be refused, until the coordinator answers; then for
+ * the configuration, as above. An older coordinator does not know the question: on_config comes. */
+void control_client_check_invite(struct control_client *c, const struct join_request *rq);
 /* Asks to join until the coordinator answers; then calls on_joined. Meanwhile on_waiting, each time
  * that it answers that a person has to decide first. */
 void control_client_join(struct control_client *c, const struct join_request *rq);

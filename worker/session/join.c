@@ -16,11 +16,17 @@
 
 /* ---- the coordinator's answers ---- */
 
-void session_send_join(struct session *s) {
+/* Makes a request without what the person has not agreed to give yet: name and software. */
+static struct join_request bare_request(const struct session *s) {
 	struct join_request rq = {
 		.protocol = control_version(), .protocol_min = CONTROL_VERSION_MIN, .has_token = s->member.invite.has_token};
 	memcpy(rq.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
 	memcpy(rq.token, s->member.invite.token, NET_TOKEN_BYTES);
+	return rq;
+}
+
+void session_send_join(struct session *s) {
+	struct join_request rq = bare_request(s);
 	snprintf(rq.name, sizeof rq.name, "%s", s->opt->name); /* "": the run calls it by its number */
 	snprintf(s->member.name, sizeof s->member.name, "%s", rq.name);
 	snprintf(rq.software, sizeof rq.software, "rivulet %s", RV_VERSION);
@@ -207,7 +213,8 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 		session_load_history(s);
 		session_check_ticket(s);
 	} else {
-		control_client_ask_config(s->control);
+		const struct join_request rq = bare_request(s); /* a person reads no terms for a link that is refused */
+		control_client_check_invite(s->control, &rq);
 	}
 	return RV_OK;
 }
