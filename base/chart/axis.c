@@ -3,6 +3,7 @@
 #include "base/chart/axis.h"
 
 #include <math.h>
+#include <string.h>
 
 static double round_step(double span, int wanted) {
 	double raw = span / wanted, power = pow(10, floor(log10(raw))), lead = raw / power;
@@ -46,6 +47,15 @@ struct axis axis_of(double data_low, double data_high, bool log, int wanted, dou
 	}
 	linear_ticks(&a, data_low, data_high, wanted);
 	return a;
+}
+
+bool axis_has_room(double x, const char *text, double *end) {
+	enum { CHAR_HALF = 4, GAP = 6 }; /* of digits at 12 px, in a wide font */
+	const double half = CHAR_HALF * (double)strlen(text);
+	const bool has_room = x - half >= *end + GAP;
+	if (has_room)
+		*end = x + half;
+	return has_room;
 }
 
 double axis_at(const struct axis *a, double v) {

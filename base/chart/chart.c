@@ -16,8 +16,8 @@ enum {
 	TOP = 12,
 	BOTTOM = 44,
 	LABEL_GAP = 15,
-	LABEL_CHARS = 20,     /* that fit there */
-	LABEL_HEAD_CHARS = 7, /* of a longer one */
+	LABEL_CHARS = 17,     /* that fit there, in a wide font too */
+	LABEL_HEAD_CHARS = 6, /* of a longer one */
 	MARKERS_MAX = 80,     /* per line; longer ones have markers at some points only */
 	ERROR_BARS_MAX = 12,  /* likewise */
 	BAR_HEIGHT = 18,
@@ -128,16 +128,15 @@ static void print_axes(const struct plot *p) {
 					  y);
 		(void)fprintf(p->out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", LEFT - 6, y + 4, text);
 	}
-	double last = -INFINITY;
+	double end = -INFINITY;
 	for (int i = 0; i < p->x.n_ticks; i++) {
 		double x = axis_at(&p->x, p->x.ticks[i]);
 		c->format_x(p->x.ticks[i], text);
 		(void)fprintf(p->out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>", x, TOP, x,
 					  p->bottom);
-		if (x - last < 44)
-			continue;
-		last = x;
-		(void)fprintf(p->out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", x, p->bottom + 16, text);
+		if (axis_has_room(x, text, &end))
+			(void)fprintf(p->out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", x, p->bottom + 16,
+						  text);
 	}
 	(void)fprintf(p->out, "<text class=\"axis\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
 				  (LEFT + p->right) / 2, p->bottom + 38, c->x_label);

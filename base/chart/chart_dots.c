@@ -49,11 +49,13 @@ static bool find_range(struct plot *p) {
 
 static void print_axis(const struct plot *p, int bottom) {
 	char text[CHART_TEXT_BYTES];
+	double end = -INFINITY;
 	for (int i = 0; i < p->x.n_ticks; i++) {
 		double x = axis_at(&p->x, p->x.ticks[i]);
 		p->chart->format(p->x.ticks[i], text);
 		(void)fprintf(p->out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>", x, TOP, x, bottom);
-		(void)fprintf(p->out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", x, bottom + 16, text);
+		if (axis_has_room(x, text, &end))
+			(void)fprintf(p->out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", x, bottom + 16, text);
 	}
 	(void)fprintf(p->out, "<text class=\"axis\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", WIDTH / 2,
 				  bottom + 36, p->chart->label);

@@ -178,6 +178,38 @@ static void test_labels_do_not_overlap(void **state) {
 	free(svg);
 }
 
+/* Ticks with long texts: of two that would touch one is left out. Each digit is as wide as 7 px. */
+static void test_texts_of_ticks_do_not_overlap(void **state) {
+	(void)state;
+	const double x[] = {3661, 40000}, y[] = {2, 1};
+	static const struct {
+		chart_format *format;
+		bool log;
+	} axes[] = {{chart_seconds, false}, {chart_seconds, true}, {chart_bytes, true}};
+	for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
+		struct line_chart c = empty_chart(axes[i].log);
+		c.format_x = axes[i].format;
+		c.series[c.n_series++] = (struct chart_series){.label = "run", .x = x, .y = y, .n = 2};
+		char *svg = lines_of(&c);
+		double end = -INFINITY;
+		int n = 0;
+		for (const char *at = svg; (at = strstr(at, "text-anchor=\"middle\">")); n++) {
+			const char *begin = at;
+			while (strncmp(begin, "<text ", 6) != 0)
+				begin--;
+			if (strncmp(begin, "<text class", 11) == 0)
+				break; /* the axis's own */
+			at = strchr(at, '>') + 1;
+			const double middle = strtod(strstr(begin, "x=\"") + 3, NULL), half = 3.5 * (double)strcspn(at, "<");
+			if (middle - half < end + 3)
+				fail_msg("%.20s begins at %.1f, and the one before ends at %.1f", at, middle - half, end);
+			end = middle + half;
+		}
+		assert_in_range(n, 2, 8);
+		free(svg);
+	}
+}
+
 static void test_bars(void **state) {
 	(void)state;
 	const struct chart_bar bars[] = {{"w0", {3, 1, 0}}, {"w<1>", {0, 0, 0}}};
@@ -272,6 +304,7 @@ int main(void) {
 		cmocka_unit_test(test_nothing_to_show),
 		cmocka_unit_test(test_long_names_are_cut_between_characters),
 		cmocka_unit_test(test_labels_do_not_overlap),
+		cmocka_unit_test(test_texts_of_ticks_do_not_overlap),
 		cmocka_unit_test(test_bars),
 		cmocka_unit_test(test_error_bars),
 		cmocka_unit_test(test_marks),
