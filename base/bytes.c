@@ -151,18 +151,6 @@ void rv_write_u64(struct rv_writer *w, uint64_t v) {
 	write_le(w, v, 8);
 }
 
-void rv_write_f32(struct rv_writer *w, float v) {
-	uint32_t bits;
-	memcpy(&bits, &v, sizeof bits);
-	rv_write_u32(w, bits);
-}
-
-void rv_write_f64(struct rv_writer *w, double v) {
-	uint64_t bits;
-	memcpy(&bits, &v, sizeof bits);
-	rv_write_u64(w, bits);
-}
-
 void rv_write_str(struct rv_writer *w, const char *s) {
 	size_t n = strlen(s);
 	if (n > UINT16_MAX) {

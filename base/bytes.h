@@ -55,8 +55,6 @@ void rv_write_u8(struct rv_writer *w, uint8_t v);
 void rv_write_u16(struct rv_writer *w, uint16_t v);
 void rv_write_u32(struct rv_writer *w, uint32_t v);
 void rv_write_u64(struct rv_writer *w, uint64_t v);
-void rv_write_f32(struct rv_writer *w, float v);
-void rv_write_f64(struct rv_writer *w, double v);
 void rv_write_bytes(struct rv_writer *w, const void *data, size_t n);
 /* Writes a u16 length and the bytes of a NUL-terminated string (at most 65,535 bytes). */
 void rv_write_str(struct rv_writer *w, const char *s);

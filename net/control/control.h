@@ -263,7 +263,6 @@ struct pair_request {
 	uint8_t n;
 	uint32_t peers[NET_MAX_ROW]; /* ascending */
 };
-bool pair_request_has(const struct pair_request *m, uint32_t peer);
 /* Its bytes at most: its head, the number of peers, and each. */
 enum { PAIR_REQUEST_MAX_BYTES = 8 + 1 + NET_MAX_ROW * 4 };
 /* The reply: a pair ticket (net/identity.h) for the sender and each of those peers that is live and

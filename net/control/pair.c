@@ -17,13 +17,6 @@ void pair_request_encode(const struct pair_request *m, uint32_t version, struct 
 	layout_write(request, m, w);
 }
 
-bool pair_request_has(const struct pair_request *m, uint32_t peer) {
-	bool has = false;
-	for (int i = 0; i < m->n; i++)
-		has |= m->peers[i] == peer;
-	return has;
-}
-
 enum rv_err pair_request_decode(const void *p, size_t n, struct pair_request *out, struct rv_errtext *et) {
 	struct rv_reader r = rv_reader_of(p, n);
 	*out = (struct pair_request){0};

@@ -13,11 +13,8 @@ static void layout_is_little_endian(void **state) {
 	rv_write_u16(&w, 0x0302);
 	rv_write_u32(&w, 0x07060504u);
 	rv_write_u64(&w, 0x0f0e0d0c0b0a0908ull);
-	rv_write_f32(&w, 1.0f);
-	rv_write_f64(&w, -2.0);
 	rv_write_str(&w, "ab");
-	static const uint8_t want[] = {1, 2,    3,    4, 5, 6, 7, 8, 9, 10, 11,   12, 13, 14,  15, 0,
-								   0, 0x80, 0x3f, 0, 0, 0, 0, 0, 0, 0,  0xc0, 2,  0,  'a', 'b'};
+	static const uint8_t want[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 2, 0, 'a', 'b'};
 	assert_false(w.failed);
 	assert_int_equal(rv_writer_len(&w), sizeof want);
 	assert_memory_equal(b, want, sizeof want);
@@ -30,8 +27,8 @@ static size_t write_all(void *data, size_t cap, bool *failed) {
 	rv_write_u16(&w, 0xffff);
 	rv_write_u32(&w, UINT32_MAX);
 	rv_write_u64(&w, UINT64_MAX);
-	rv_write_f32(&w, -0.0f);
-	rv_write_f64(&w, 5e-324);
+	rv_write_u32(&w, 0x80000000u); /* -0.0f */
+	rv_write_u64(&w, 1);           /* 5e-324 */
 	rv_write_str(&w, "");
 	rv_write_str(&w, "stream");
 	rv_write_bytes(&w, "xyz", 3);

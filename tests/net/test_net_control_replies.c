@@ -99,7 +99,7 @@ static void test_pair_request(void **state) {
 	const struct pair_request in = {.n = 2, .peers = {6, 4000000000u}};
 	struct pair_request out;
 	assert_int_equal(pair_request_through_bytes(&in, &out), RV_OK);
-	assert_true(pair_request_has(&out, 6) && pair_request_has(&out, 4000000000u) && !pair_request_has(&out, 7));
+	assert_true(out.n == 2 && out.peers[0] == 6 && out.peers[1] == 4000000000u);
 	assert_int_equal(pair_request_decode(buffer, 16, &out, NULL), RV_E_INVALID);
 	assert_int_equal(pair_request_decode(buffer, 18, &out, NULL), RV_E_INVALID);
 	buffer[8] = NET_MAX_ROW + 1;

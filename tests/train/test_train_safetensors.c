@@ -34,7 +34,7 @@ static void write_file(const char *header, size_t data_bytes) {
 	rv_write_u64(&w, strlen(header));
 	rv_write_bytes(&w, header, strlen(header));
 	for (size_t i = 0; i < data_bytes; i += 4)
-		rv_write_f32(&w, 1);
+		rv_write_u32(&w, 0x3f800000u);
 	assert_false(w.failed);
 	fixture_write(dir, "f.safetensors", bytes, rv_writer_len(&w) - (data_bytes % 4 ? 4 - data_bytes % 4 : 0), path,
 				  sizeof path);
