@@ -328,13 +328,8 @@ static enum pace pace_of(const struct replica *r) {
 	return r->gradient_us > STEP_MAX_US ? PACE_ONE_BEFORE : PACE_NOTHING;
 }
 
-/* Starts and ends a micro-batch: while the time of GPUs is limited it is waited for, and rested
- * after. The time of processors is limited within their kernels. */
-static int64_t begin_batch(const struct replica *r) {
-	gate_pass(r->stop);
-	return rv_clock_monotonic_us();
-}
-
+/* Ends a micro-batch: while the time of GPUs is limited it is waited for, and rested after. The
+ * time of processors is limited within their kernels. */
 static void end_batch(const struct replica *r, const struct replica_part *p, int64_t began_us) {
 	const enum pace pace = pace_of(r);
 	if (!p->be->ops->micro_losses)
@@ -366,7 +361,7 @@ static bool run_batch(struct replica *r, struct replica_part *p, float grad_scal
 	struct ready_ctx ready = {r, p};
 	if (gate_limits_device()) /* its time is taken, and the host's would count as the device's */
 		replica_end_update(r);
-	const int64_t began_us = begin_batch(r);
+	const int64_t began_us = rv_clock_monotonic_us();
 	p->batches++;
 	if (p->host && mode == GRADIENT_WRITE) {
 		p->model->before_section = update_before_section;
@@ -429,6 +424,12 @@ static void collect_losses(const struct replica *r, struct replica_part *p, uint
 	}
 }
 
+static enum rv_err check_wanted(const struct replica *r, struct rv_errtext *et) {
+	if (r->abandons && atomic_load(r->abandons))
+		return rv_fail(et, RV_E_CANCELLED, "the step was abandoned");
+	return RV_OK;
+}
+
 /* Accumulates the gradient of sequences [begin, end) of the step. */
 static enum rv_err accumulate(struct replica *r, struct replica_part *p, const struct replica_share *s, uint64_t begin,
 							  uint64_t end, struct rv_errtext *et) {
@@ -436,13 +437,13 @@ static enum rv_err accumulate(struct replica *r, struct replica_part *p, const s
 	for (uint64_t at = begin, b; at < end; at += b) {
 		b = batch_at(r, at, end);
 		RV_TRY(read_batch(r, p, read_sequence, s, r->cursor, at, b, et));
+		gate_pass(r->stop);
+		RV_TRY(check_wanted(r, et)); /* a device cannot end a micro-batch that has begun */
 		const bool writes = at == begin || p->windows;
 		if (run_batch(r, p, s->grad_scale, b, writes ? GRADIENT_WRITE : GRADIENT_ADD, at + b == end))
 			add_losses(r, p, &of_shard, p->losses, (size_t)b * (size_t)r->cfg.context, at + b, end);
-		if (r->abandons && atomic_load(r->abandons))
-			return rv_fail(et, RV_E_CANCELLED, "the step was abandoned");
 	}
-	return RV_OK;
+	return check_wanted(r, et);
 }
 
 /* Reads and prepares the first micro-batch of the next step, at sequence `begin` of [.., end),
@@ -464,6 +465,7 @@ static void go_through_motions(struct replica *r, struct replica_part *p) {
 	size_t bytes = (size_t)r->cfg.context * sizeof(int32_t);
 	memset(p->inputs, 0, bytes);
 	memset(p->targets, 0, bytes);
+	gate_pass(r->stop);
 	(void)run_batch(r, p, 0, 1, GRADIENT_WRITE, true);
 	size_t n;
 	if (p->be->ops->micro_losses)

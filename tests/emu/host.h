@@ -86,9 +86,12 @@ cudaError_t noted(cudaError_t e);
 // The error of every call on a device that is broken.
 cudaError_t broken();
 
-// watch.cpp: what another process is shown. watch_launch: a kernel, or a library's, ended that
-// began at watch_now(); watch_memory: `device` has another number of bytes.
+// watch.cpp: what another process is shown. watch_kernel: a kernel ended; watch_launch: a kernel,
+// or a library's, ended that began at watch_now(); watch_read: bytes came from the device to the
+// host; watch_memory: `device` has another number of bytes.
 uint64_t watch_now();
+void watch_kernel(const char *kernel);
+void watch_read(size_t bytes);
 void watch_launch(uint64_t began_ns);
 void watch_memory();
 

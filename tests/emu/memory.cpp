@@ -103,10 +103,12 @@ cudaError_t cudaHostUnregister(void *p) {
 	return device.registered.erase(p) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind, cudaStream_t s) {
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s) {
 	return enqueue(s, [=] {
 		if (bytes)
 			memcpy(dst, src, bytes);
+		if (kind == cudaMemcpyDeviceToHost)
+			watch_read(bytes);
 	});
 }
 

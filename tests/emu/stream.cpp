@@ -70,6 +70,7 @@ cudaError_t launch(const char *kernel, dim3 grid, dim3 block, size_t shared_byte
 		device.clock_ms += launch_ms;
 		const uint64_t began_ns = watch_now();
 		run_kernel(kernel, grid, block, shared_bytes, body);
+		watch_kernel(kernel);
 		watch_launch(began_ns);
 	});
 	const cudaError_t before = cudaGetLastError();

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -42,6 +43,17 @@ uint64_t watch_now() {
 	if (watch())
 		(void)clock_gettime(CLOCK_MONOTONIC, &t);
 	return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
+void watch_kernel(const char *kernel) {
+	emu_watch *w = watch();
+	if (w && strstr(kernel, "embed_backward"))
+		put(&w->batches, w->batches + 1);
+}
+
+void watch_read(size_t bytes) {
+	if (emu_watch *w = watch())
+		put(&w->read_bytes, w->read_bytes + bytes);
 }
 
 void watch_launch(uint64_t began_ns) {

@@ -18,6 +18,8 @@ struct emu_watch {
 	uint64_t ended_ns;     /* CLOCK_MONOTONIC at the end of the last kernel */
 	uint64_t device_bytes; /* allocated now */
 	uint64_t pinned_bytes; /* the same of pinned memory */
+	uint64_t batches;      /* micro-batches that ended: each has one launch of embed_backward */
+	uint64_t read_bytes;   /* copied from the device to the host */
 	uint64_t peak_bytes;   /* the most that was allocated on the device since nothing was */
 };
 

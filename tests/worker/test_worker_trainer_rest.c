@@ -3,7 +3,9 @@
 #include "trainer_scene.h"
 
 #include "base/clock.h"
+#include "kernels/gate.h"
 #include "tests/common/check.h"
+#include "tests/common/deadline.h"
 #include "tests/common/scratch.h"
 #include "tests/emu/watch.h"
 
@@ -14,8 +16,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LATER_US = 60 * 1000 * 1000 };
+enum { LATER_US = 60 * 1000 * 1000, WAIT_S = 300 };
+enum { LONG_ACCUM = 64, BATCHES_SEEN = 2 }; /* micro-batches */
 static const struct emu_watch *watch;
+
+static uint64_t now_of(const uint64_t *field) {
+	return __atomic_load_n(field, __ATOMIC_ACQUIRE);
+}
 
 static void setup_device(void **state, bool streams) {
 	assert_int_equal(scene_setup(state), 0);
@@ -30,6 +37,18 @@ static void setup_device(void **state, bool streams) {
 
 static int setup_copied(void **state) {
 	setup_device(state, false);
+	return 0;
+}
+
+/* Steps of so many micro-batches that none ends while a test looks on. */
+static int setup_long(void **state) {
+	assert_int_equal(scene_setup(state), 0);
+	struct scene *s = *state;
+	s->run.cfg.grad_accum = LONG_ACCUM;
+	s->device = "cuda";
+	s->leaves_copies = true;
+	scene_new_trainer(s);
+	trainer_reserve_copies(s->t);
 	return 0;
 }
 
@@ -96,6 +115,41 @@ static void a_copy_outlives_the_device(void **state) {
 	assert_int_equal(s->copy->replica.steps_done, 2);
 	free(want);
 	free(got);
+}
+
+/* Gives the trainer's thread time to end a micro-batch and wait behind it: what follows must hold
+ * wherever it is, and this is where the next one could begin. */
+static void let_it_come_to_the_gate(uint64_t batches) {
+	enum { PAUSES = 10 };
+	const struct deadline d = deadline_in(WAIT_S, "nothing");
+	for (int i = 0; i < PAUSES && now_of(&watch->batches) == batches; i++)
+		deadline_pause(&d);
+	deadline_pause(&d);
+}
+
+/* What a pause waits for on a device: the micro-batch that has begun, and one copy of the state.
+ * The calls are those of session/rest.c; nobody reads the copy, as a disk that writes nothing. */
+static void a_pause_waits_for_one_batch_and_one_copy(void **state) {
+	struct scene *s = *state;
+	const size_t vectors = 3 * replica_n_params(trainer_replica(s->t)) * sizeof(float);
+	const uint64_t first = now_of(&watch->batches);
+	ask_train(s, 0, 0, H);
+	for (struct deadline d = deadline_in(WAIT_S, "micro-batches"); now_of(&watch->batches) < first + BATCHES_SEEN;)
+		deadline_pause(&d);
+	gate_hold(true);
+	const uint64_t batches = now_of(&watch->batches);
+	let_it_come_to_the_gate(batches);
+	trainer_abandon(s->t);
+	trainer_hurry(s->t, rv_clock_monotonic_us() + LATER_US);
+	gate_hold(false);
+	wait_for(s, &s->trained, 1);
+	const uint64_t read = now_of(&watch->read_bytes);
+	ask(s, TRAINER_END);
+	wait_for(s, &s->saved, 1);
+	give_back(s);
+	assert_true(now_of(&watch->batches) <= batches + 1);
+	assert_true(s->copy_is.has_replica);
+	assert_int_equal(now_of(&watch->read_bytes) - read, vectors);
 }
 
 /* The disk has the copy of a round, whose memory is the only one for copies: that is what is
@@ -197,6 +251,7 @@ static void open_watch(void) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		IN(copied, a_copy_outlives_the_device),
+		IN(long, a_pause_waits_for_one_batch_and_one_copy),
 		IN(copied, a_copy_under_way_is_the_last),
 		IN(copied, a_copy_in_vain),
 		IN(streamed, a_stream_is_cut),
