@@ -3,7 +3,7 @@
  *
  *   DRAWN      at the commit, from a secret that documents have promised before the round, and its
  *              digest: the chunk, and an order of the participants but its owner. The first of them
- *              is the auditor.
+ *              is the auditor. One chunk more may be named by voters (audits_named.c).
  *     -> RIGHT      its auditor says so
  *     -> DISPUTED   it says WRONG: four others audit the chunk as well
  *        -> LIED         three say WRONG and found the same: the owner is banned, and the run goes
@@ -58,6 +58,8 @@ struct rv_hash core_audit_secret(const struct core *c, uint64_t round) {
 
 /* ---- draws ---- */
 
+enum { OWN_NUMBERS = 1 << 20, ROW_NUMBERS = 1 << 21 }; /* of draws; below: of auditors */
+
 static uint32_t owner_of(const struct core *c, uint32_t chunk) {
 	const struct core_roster *r = &c->roster;
 	for (int i = 0; i < r->n_ranges; i++)
@@ -90,13 +92,13 @@ static bool is_drawn(const struct core *c, uint64_t round, uint32_t chunk) {
 	return false;
 }
 
-static void draw_one(struct core *c, const struct rv_hash *seed, uint32_t i) {
-	enum { OWN_NUMBERS = 1 << 20, ROW_NUMBERS = 1 << 21 }; /* below: of auditors */
+/* Begins audit `i` of the round. */
+static void begin_audit(struct core *c, const struct rv_hash *seed, uint32_t i, uint32_t chunk) {
 	const struct core_roster *r = &c->roster;
-	const uint32_t chunk = audit_draw(seed, OWN_NUMBERS + i, r->n_chunks);
 	if (c->audits.n == CORE_AUDITS || is_drawn(c, c->round, chunk))
 		return;
 	const bool rows = core_rows_many(&r->rows);
+	RV_ASSERT(chunk < r->n_chunks);
 	struct core_audit *a = &c->audits.open[c->audits.n];
 	*a = (struct core_audit){.round = c->round, .attempt = c->attempt, .chunk = chunk};
 	const int owner = rows ? core_draw_in_rows(c, seed, ROW_NUMBERS + i, a) : (int)owner_of(c, chunk);
@@ -108,6 +110,15 @@ static void draw_one(struct core *c, const struct rv_hash *seed, uint32_t i) {
 	a->asked = rows ? 0 : 1;
 	a->asked_round = c->round + 1; /* the one that opens with this commit */
 	c->audits.figures.drawn += !c->replaying;
+}
+
+static void draw_audits(struct core *c, const struct rv_hash *digest) {
+	const struct rv_hash secret = core_audit_secret(c, c->round), seed = audit_seed_of(&secret, digest);
+	const int64_t named = core_named_chunk(c, digest, &seed);
+	if (named >= 0)
+		begin_audit(c, &seed, c->cfg.audit_chunks, (uint32_t)named);
+	for (uint32_t i = 0; i < c->cfg.audit_chunks; i++)
+		begin_audit(c, &seed, i, audit_draw(&seed, OWN_NUMBERS + i, c->roster.n_chunks));
 }
 
 static void close_audit(struct core *c, int i) {
@@ -132,11 +143,8 @@ void core_audits_commit(struct core *c, const struct rv_hash *digest) {
 		return;
 	core_note_unshown(c);
 	drop_over(c);
-	if (c->roster.n < 2)
-		return;
-	const struct rv_hash secret = core_audit_secret(c, c->round), seed = audit_seed_of(&secret, digest);
-	for (uint32_t i = 0; i < c->cfg.audit_chunks; i++)
-		draw_one(c, &seed, i);
+	if (c->cfg.audit_chunks > 0 && c->roster.n > 1)
+		draw_audits(c, digest);
 }
 
 void core_audits_rollback(struct core *c, uint64_t to_round) {

@@ -504,6 +504,12 @@ struct rv_hash core_audit_secret(const struct core *c, uint64_t round);
 /* Returns true if the member is here, or expected, and may be believed. */
 bool core_may_audit(const struct core *c, uint32_t member);
 
+/* ---- audits_named.c ---- */
+
+/* Returns the chunk of the roster's round, which is committed with this digest, that voters name
+ * (report.stands_out); -1: none. */
+int64_t core_named_chunk(const struct core *c, const struct rv_hash *digest, const struct rv_hash *seed);
+
 /* ---- audits_rows.c ---- */
 
 /* Draws what of the chunk of a->chunk is audited; returns the place of the participant that made

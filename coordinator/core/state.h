@@ -145,6 +145,7 @@ struct core_roster {
 	uint64_t *disbelieved;         /* whose votes for this attempt do not count (disputes.c) */
 	uint64_t *vouched;             /* that have shown what they voted for in this attempt */
 	struct rv_hash *digests;
+	uint32_t *stands_out; /* what voters say (report.stands_out) */
 };
 
 /* A committed round, as far as a rollback to it, or over it, needs it. */
@@ -403,6 +404,7 @@ struct core_scores {
 	X(uint32_t, roster.members, cfg->max_roster)                                                                       \
 	X(uint32_t, roster.lease_count, cfg->max_roster)                                                                   \
 	X(uint32_t, roster.weights, cfg->max_roster)                                                                       \
+	X(uint32_t, roster.stands_out, cfg->max_roster)                                                                    \
 	X(uint32_t, slots.numbers, cfg->max_here)                                                                          \
 	X(uint32_t, owned, cfg->max_here)                                                                                  \
 	X(uint16_t, roster.slots, cfg->max_roster)                                                                         \

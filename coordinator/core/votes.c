@@ -49,6 +49,7 @@ void core_take_vote(struct core *c, uint32_t i) {
 		return; /* the first vote of an attempt stands: disputes and commits rest on it */
 	set_add(c->roster.voted, i);
 	c->roster.digests[i] = rep->digest;
+	c->roster.stands_out[i] = rep->stands_out;
 }
 
 /* Sets `out` to the participants whose votes count. */

@@ -186,6 +186,9 @@ struct report {
 	uint16_t n_measured;
 	struct report_measured measured[NET_MAX_ROW];
 	float mean2; /* sum of squares of the mean, over the same chunks */
+	/* VOTED: the chunk, counted from 1, whose mean stands out beside its own contribution
+	 * (outer/stands_out.h); 0: none. Decides which chunk is audited beside those that are drawn. */
+	uint32_t stands_out;
 	/* The relay at which it has a station: its place in the document's `relays`, counted from 1; 0:
 	 * none. The coordinator takes a place that is not in the list as 0. */
 	uint8_t relay;

@@ -133,8 +133,10 @@ static const struct layout receipt[] = {
 	LAYOUT_LAST,
 };
 
+/* And the chunk that stands out. */
 static const struct layout receipts[] = {
 	LAYOUT_COUNTED(struct report, receipts, n_receipts, receipt),
+	LAYOUT_FIELD(PLAIN, struct report, stands_out),
 	LAYOUT_LAST,
 };
 
@@ -218,8 +220,10 @@ static enum rv_err check_suspects(const struct report *m, struct rv_errtext *et)
 
 /* Returns NULL, or the fault in an owner's measurements. */
 static const char *measured_invalid(const struct report *m) {
-	if (m->n_measured > 0 && m->phase != WORKER_VOTED)
+	if ((m->n_measured > 0 || m->stands_out > 0) && m->phase != WORKER_VOTED)
 		return "measured without a vote";
+	if (m->stands_out > m->n_chunks)
+		return "the mean of a chunk stands out that there is not";
 	if (!isfinite(m->mean2) || m->mean2 < 0)
 		return "mean2 is negative or not finite";
 	for (uint32_t i = 0; i < m->n_measured; i++) {

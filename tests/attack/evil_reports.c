@@ -48,6 +48,7 @@ static void become(struct report *r, enum worker_phase phase) {
 	r->phase = (uint8_t)phase;
 	r->attempt = 0;
 	r->n_suspects = r->n_measured = 0;
+	r->stands_out = 0;
 	r->mean2 = 0;
 	if (phase < WORKER_READY)
 		r->commitment.n = 0;

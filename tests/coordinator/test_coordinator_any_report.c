@@ -31,6 +31,7 @@ static void claim_of_the_attempt(struct report *rep) {
 	for (int i = 0; i < rep->n_measured; i++)
 		rep->measured[i] = (struct report_measured){3e38f, often() ? 3e38f : -3e38f, (uint32_t)any(rep->n_chunks)};
 	rep->mean2 = often() ? 3e38f : 0;
+	rep->stands_out = rep->phase == WORKER_VOTED ? (uint32_t)any(rep->n_chunks) : 0;
 	if (rep->phase >= WORKER_READY && rep->phase <= WORKER_VOTED) {
 		rep->lease_first = any(UINT64_MAX);
 		rep->lease_count = (uint32_t)any(UINT32_MAX);

@@ -135,6 +135,103 @@ static void a_restart_draws_the_same(void **state) {
 	assert_true(before.round == after.round && before.chunk == after.chunk);
 }
 
+/* Plays a round in which members name chunks, counted from 1. */
+static void play_naming(const uint32_t names[MEMBERS]) {
+	rig_say_all(&r, MEMBERS, WORKER_TRAINING);
+	rig_say_all(&r, MEMBERS, WORKER_READY);
+	for (uint32_t m = 0; m < MEMBERS; m++) {
+		struct report rep = rig_report(&r, m, WORKER_VOTED);
+		rep.stands_out = names[m];
+		rig_send(&r, m, &rep);
+	}
+}
+
+/* Returns how many chunks of the last round are audited; sets *named if one of them is `chunk`. */
+static int audits_of_last_round(uint32_t chunk, bool *named) {
+	int n = 0;
+	*named = false;
+	for (uint32_t m = 0; m < MEMBERS; m++) {
+		const struct document *d = rig_doc_of(&r, m);
+		for (int i = 0; i < d->n_audits; i++) {
+			n += d->audits[i].round + 1 == d->round;
+			*named |= d->audits[i].round + 1 == d->round && d->audits[i].chunk == chunk;
+			assert_int_not_equal(owner_in_round(MEMBERS, d->audits[i].chunk), m);
+		}
+	}
+	return n;
+}
+
+/* The same chunk is drawn now and then. */
+static void a_chunk_that_two_name_is_audited(void **state) {
+	(void)state;
+	enum { NAMED = 7, ROUNDS = 30 };
+	bool named;
+	int more = 0;
+	open_rig(1, MEMBERS, false);
+	for (int i = 0; i < ROUNDS; i++) {
+		play_naming((const uint32_t[MEMBERS]){[1] = 1 + NAMED, [4] = 1 + NAMED});
+		more += audits_of_last_round(NAMED, &named) - 1;
+		assert_true(named && more <= i + 1);
+	}
+	assert_true(more > ROUNDS / 2);
+}
+
+static void a_chunk_that_one_names_is_not(void **state) {
+	(void)state;
+	bool named;
+	open_rig(1, MEMBERS, false);
+	for (int i = 0; i < 30; i++) {
+		play_naming((const uint32_t[MEMBERS]){1, 2, 3, 4, 5, 0});
+		assert_int_equal(audits_of_last_round(0, &named), 1);
+	}
+}
+
+/* Two that name another chunk do not keep the others' from being audited for long, and cost an
+ * audit at most. */
+static void of_two_chunks_one_is_drawn(void **state) {
+	(void)state;
+	enum { ROUNDS = 40 };
+	int found[2] = {0};
+	bool named;
+	open_rig(1, MEMBERS, false);
+	for (int i = 0; i < ROUNDS; i++) {
+		play_naming((const uint32_t[MEMBERS]){1, 1, 9, 9, 9, 0});
+		for (int k = 0; k < 2; k++) {
+			assert_in_range(audits_of_last_round(k == 0 ? 0 : 8, &named), 1, 2);
+			found[k] += named;
+		}
+	}
+	assert_true(found[0] >= ROUNDS / 8 && found[1] >= ROUNDS / 4);
+}
+
+/* Nor do names of those count that voted for something else. */
+static void names_count_with_the_majority(void **state) {
+	(void)state;
+	bool named;
+	open_rig(1, MEMBERS, false);
+	rig_say_all(&r, MEMBERS, WORKER_TRAINING);
+	rig_say_all(&r, MEMBERS, WORKER_READY);
+	for (uint32_t m = 0; m < MEMBERS; m++) {
+		struct report rep = rig_report(&r, m, WORKER_VOTED);
+		rep.stands_out = m < 2 ? 8 : 0;
+		rep.digest.b[5] ^= m < 2;
+		rig_send(&r, m, &rep);
+	}
+	for (int i = 0; i < 60 && rig_doc(&r)->round == 0; i++)
+		rig_wait(&r, 1000000);
+	assert_int_equal(rig_doc(&r)->round, 1);
+	assert_int_equal(audits_of_last_round(7, &named), 1);
+	assert_false(named);
+}
+
+static void a_run_without_audits_is_not_told_where(void **state) {
+	(void)state;
+	bool named;
+	open_rig(0, MEMBERS, false);
+	play_naming((const uint32_t[MEMBERS]){1, 1, 1, 1, 1, 1});
+	assert_int_equal(audits_of_last_round(0, &named), 0);
+}
+
 static void a_run_without_audits_orders_none(void **state) {
 	(void)state;
 	open_rig(0, MEMBERS, false);
@@ -663,6 +760,11 @@ int main(void) {
 		cmocka_unit_test_teardown(auditors_are_participants_and_never_the_owner, close_rig),
 		cmocka_unit_test_teardown(draws_are_promised_before_the_round, close_rig),
 		cmocka_unit_test_teardown(a_restart_draws_the_same, close_rig),
+		cmocka_unit_test_teardown(a_chunk_that_two_name_is_audited, close_rig),
+		cmocka_unit_test_teardown(a_chunk_that_one_names_is_not, close_rig),
+		cmocka_unit_test_teardown(of_two_chunks_one_is_drawn, close_rig),
+		cmocka_unit_test_teardown(names_count_with_the_majority, close_rig),
+		cmocka_unit_test_teardown(a_run_without_audits_is_not_told_where, close_rig),
 		cmocka_unit_test_teardown(a_run_without_audits_orders_none, close_rig),
 		cmocka_unit_test_teardown(one_that_finds_it_right_ends_the_audit, close_rig),
 		cmocka_unit_test_teardown(three_that_find_the_same_convict, close_rig),

@@ -127,6 +127,7 @@ static void make_reports(struct seeds *s) {
 	r.measured[0] = (struct report_measured){.norm2 = 1.5f, .dot = -0.5f, .clipped = 64};
 	r.measured[1] = (struct report_measured){.norm2 = 0.25f, .dot = 0.125f};
 	r.mean2 = 0.5f;
+	r.stands_out = 1;
 	r.n_receipts = 2;
 	r.receipts[0] = (struct report_receipt){.member = 1, .band = receipt_band(1250000)};
 	r.receipts[1] = (struct report_receipt){.member = 4000000000u, .band = UINT8_MAX};

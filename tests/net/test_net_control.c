@@ -23,7 +23,7 @@ enum {
 	VERDICTS_BYTES = 1 + 2 * (8 + 4 + 1 + 4 + RV_HASH_BYTES) + 1 + 3 * (8 + 4 + 1 + 4 + 4) + 1,
 	HELDOUT_BYTES = 8 + 4,
 	INNER_BYTES = 2 * RV_HASH_BYTES,
-	RECEIPTS_BYTES = 1 + 2 * (4 + 1)
+	RECEIPTS_BYTES = 1 + 2 * (4 + 1) + 4 /* stands_out */
 };
 
 /* What was decoded, encoded again, is what was decoded: `buffer`, n bytes. (Structs have padding,
@@ -186,6 +186,7 @@ static struct report a_report(void) {
 		.n_measured = 2,
 		.measured = {{0.5f, -0.25f, 6}, {FLT_MAX, -FLT_MAX, 0}},
 		.mean2 = 0.75f,
+		.stands_out = 6,
 		.relay = NET_MAX_RELAYS,
 		.reach = REACH_RELAY,
 		.offers_relay = 7435,
@@ -251,7 +252,7 @@ static void test_report(void **state) {
 	assert_true(out.text_mirror_bytes == 21 && out.text_member_bytes == 22 && out.text_coordinator_bytes == 23);
 	assert_int_equal(out.text_stall_us, 24);
 	assert_memory_equal(&out.own_text, &in.own_text, sizeof in.own_text);
-	assert_true(out.loss == in.loss);
+	assert_true(out.loss == in.loss && out.stands_out == 6);
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	report_encode(&in, CONTROL_VERSION, &w);
 	size_t n = rv_writer_len(&w);
@@ -339,7 +340,9 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.receipts[1].member = NET_NO_MEMBER, "the number of none");
 	REPORT_REFUSED(m.reach = REACH_KINDS, "reach = 5");
 	REPORT_REFUSED(m.probed.list[0].results[1] = PROBE_RESULTS, "probed: result 6");
-	REPORT_REFUSED((m.phase = WORKER_READY, m.attempt = 0), "without a vote");
+	REPORT_REFUSED((m.phase = WORKER_READY, m.attempt = 0, m.stands_out = 0), "without a vote");
+	REPORT_REFUSED((m.phase = WORKER_REDUCING, m.n_measured = 0), "without a vote");
+	REPORT_REFUSED(m.stands_out = m.n_chunks + 1, "stands out that there is not");
 	REPORT_REFUSED(m.lease_count = 0, "lease_first = 1099511627776, lease_count = 0 in phase 5");
 	REPORT_REFUSED((m.phase = WORKER_TRAINING, m.attempt = 0), "lease_count = 320 in phase 2");
 	REPORT_REFUSED((m.phase = WORKER_TRAINING, m.attempt = 0, m.lease_first = m.lease_count = 0),

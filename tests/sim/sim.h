@@ -145,8 +145,13 @@ struct sim_pair {
 	bool soon;                   /* they were linked for long, or one of them has just begun */
 };
 
-/* What an adversary of audits gave in a round, where it shows that to one auditor only. */
+/* What an adversary of audits made in a round, and gave where it shows that to one auditor only. */
 struct sim_shown {
+	/* The chunk of the latest attempt, counted from 1, of which honest voters say that its mean
+	 * stands out, where nothing fails, or all has healed; these; and whether it was audited. */
+	uint32_t attempt, named;
+	uint64_t namers;
+	bool audited;
 	uint8_t to;           /* 1 + the host; 0: nobody asked yet */
 	uint32_t chunk;       /* 1 + that which this one found wrong; 0: none */
 	uint64_t hidden_from; /* hosts that found that in time, where nothing fails, or all has healed: a set */

@@ -6,8 +6,8 @@
  * shows nothing either.
  *
  * Means are honest here, and what an auditor finds is said by this file: a *lying owner* counts
- * as having sent another mean of some of its chunks, which every honest auditor finds, and finds
- * the same. In half of the universes it shows its piece to one auditor of a round only: all others
+ * as having sent another mean of most or of a few of its chunks, which every honest auditor finds,
+ * and finds the same; one of them stands out, and honest voters say so. In half of the universes it shows its piece to one auditor of a round only: all others
  * say that it withheld it. A *lying auditor* says the opposite of what it finds, and it may have an
  * accomplice that says the same, where more than two others audit; a *withholder* gives auditors
  * nothing. Some auditors cannot say anything, or say it late.
@@ -16,7 +16,9 @@
  * - Only the lying owner is ever convicted, and of a chunk that it lied about; only the lying
  *   auditor is named as one, only the withholder as that.
  * - A member that is convicted is gone for good, and the run ends without it.
- * - An owner that hides a lie from five, and shows it to one, is convicted or struck. */
+ * - An owner that hides a lie from five, and shows it to one, is convicted or struck.
+ * - A chunk that honest voters name is audited: once in SEVERAL rounds at least, as a vote may come
+ *   after its round is committed. */
 #include "sim.h"
 
 void audits_choose(struct sim_options *o) {
@@ -51,7 +53,8 @@ static bool is_adversary(const struct sim *s, enum sim_adversary kind, int host)
 
 /* Returns true if the lying owner lied about the chunk. */
 static bool is_lied_about(const struct sim *s, uint64_t round, uint32_t chunk) {
-	return sim_noise(s->opt.seed, 1000 + round, chunk) > -0.5f;
+	const bool few = sim_noise(s->opt.seed, 9000, 0) > 0;
+	return sim_noise(s->opt.seed, 1000 + round, chunk) > (few ? 0.7f : -0.5f);
 }
 
 bool audits_hides_from(struct sim *s, int host, uint64_t round) {
@@ -177,6 +180,12 @@ static void check_order(struct sim *s, int host, const struct audit_order *o) {
 		sim_fail(s, "w%d: is to audit round %llu, in which it took no part", host, (unsigned long long)o->round);
 }
 
+/* Notes that a chunk that voters named is audited. */
+static void note_order(struct sim *s, const struct audit_order *o) {
+	struct sim_shown *shown = &s->shown[o->round % SIM_MAX_ROUNDS];
+	shown->audited |= shown->attempt == o->attempt && shown->named == 1 + o->chunk;
+}
+
 void audits_follow(struct sim *s, int host, const struct document *d) {
 	enum { LATEST_US = 3 * SIM_S };
 	struct sim_audits *a = &s->workers[host].audits;
@@ -191,14 +200,44 @@ void audits_follow(struct sim *s, int host, const struct document *d) {
 		if (now.due_us[i] != INT64_MAX)
 			continue;
 		check_order(s, host, o);
+		note_order(s, o);
 		now.due_us[i] = s->now_us + sim_between(s, host, LUCK_WORK, SIM_MS, LATEST_US);
 		sim_at(s, now.due_us[i], host, s->workers[host].life, look_soon, NULL);
 	}
 	*a = now;
 }
 
+/* Returns the first chunk, counted from 1, of an attempt about which the adversary has lied; 0:
+ * none. */
+static uint32_t first_lie(const struct sim *s, const struct sim_roster *r) {
+	const uint32_t n = global_round_chunks(&s->global_config, r->round).n_chunks;
+	for (uint32_t c = 0; c < n; c++)
+		if (is_adversary(s, ADVERSARY_OWNER, roster_encoder(s, r, c)) && is_lied_about(s, r->round, c))
+			return 1 + c;
+	return 0;
+}
+
+/* An honest voter says which mean stands out. */
+static void say_what_stands_out(struct sim *s, int host, struct report *rep) {
+	const struct sim_roster *r = rep->phase == WORKER_VOTED ? roster_of(s, rep->round, rep->attempt) : NULL;
+	struct sim_shown *shown = &s->shown[rep->round % SIM_MAX_ROUNDS];
+	if (r == NULL || s->opt.adversary != ADVERSARY_OWNER || is_adversary(s, ADVERSARY_OWNER, host))
+		return;
+	rep->stands_out = first_lie(s, r);
+	if ((!s->healed && s->plan->n > 0) || r->n_rows > 1) /* short rows are not audited */
+		return;
+	if (shown->attempt != rep->attempt) {
+		shown->namers = 0;
+		shown->audited = false;
+	}
+	shown->attempt = rep->attempt;
+	shown->named = rep->stands_out;
+	shown->namers |= UINT64_C(1) << host;
+}
+
 void audits_report(struct sim *s, int host, struct report *rep) {
 	const struct sim_audits *a = &s->workers[host].audits;
+	say_what_stands_out(s, host, rep);
 	rep->n_verdicts = 0;
 	for (int i = 0; i < a->n; i++)
 		if (a->due_us[i] <= s->now_us && a->orders[i].kind != AUDIT_SHOW)
@@ -288,10 +327,25 @@ void audits_event(struct sim *s, const struct core_event *ev) {
 		unshown(s, ev);
 }
 
+/* A member that lies about a chunk a round is found by what voters name. */
+static void end_named(struct sim *s) {
+	enum { SEVERAL = 4 };
+	int named = 0, audited = 0;
+	for (uint64_t round = 0; round + 1 < s->opt.rounds && round < SIM_MAX_ROUNDS; round++) {
+		const struct sim_shown *shown = &s->shown[round];
+		const bool counts = shown->named > 0 && __builtin_popcountll(shown->namers) > 1;
+		named += counts;
+		audited += counts && shown->audited;
+	}
+	if (named >= SEVERAL && audited == 0)
+		sim_fail(s, "voters named a chunk in %d rounds, and none of these was audited", named);
+}
+
 /* Three of five, or all but one of four, that do not get it are enough. */
 void audits_end(struct sim *s) {
 	enum { ENOUGH = 3 };
 	const bool open = s->opt.adversary == ADVERSARY_OWNER && !s->struck && s->banished == 0;
+	end_named(s);
 	for (uint64_t round = 0; open && round + s->opt.audit_window + 1 < s->opt.rounds; round++) {
 		const struct sim_shown *shown = &s->shown[round % SIM_MAX_ROUNDS];
 		if (__builtin_popcountll(shown->hidden_from) >= ENOUGH)

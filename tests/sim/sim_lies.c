@@ -63,6 +63,7 @@ static void lie_about_its_state(const struct sim_worker *w, struct report *rep) 
 		rep->phase = WORKER_SYNCING;
 		rep->attempt = 0;
 		rep->n_suspects = rep->n_measured = 0;
+		rep->stands_out = 0;
 		rep->commitment.n = 0;
 		rep->lease_first = rep->lease_count = 0;
 		rep->needs_from = 0;

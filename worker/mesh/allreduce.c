@@ -8,6 +8,7 @@
 #include "outer/committer.h"
 #include "outer/partial_sum.h"
 #include "outer/recode.h"
+#include "outer/stands_out.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -57,7 +58,10 @@ struct allreduce {
 	const uint8_t *own;     /* as it is sent: that, or `recoded` */
 	uint8_t *recoded;       /* NULL: not made in this round */
 	double own_norm2;       /* sum of squares of the contribution; INFINITY: nothing is checked by it */
-	bool two_levels;        /* a roster of rows; the columns that this worker owns in its row: */
+	/* Of the most chunks that there are, of each: mean squares of the values of the contribution,
+	 * and of the mean that another one made (-1: not known); and memory for as many. */
+	double *own_squares, *mean_squares, *squares;
+	bool two_levels; /* a roster of rows; the columns that this worker owns in its row: */
 	int n_columns;
 	struct owner_range columns[NET_MAX_ROW];
 	uint8_t own_codec; /* id of the codec of `own`; 0: the run's */
@@ -246,6 +250,7 @@ static enum rv_err check_chunk(void *ctx, uint32_t chunk, const uint8_t *data, s
 	const size_t n = chunking_len(&a->chunks, chunk);
 	RV_TRY(a->cfg.global->codec->decode(a->cfg.global->codec, data, n, a->scratch, et));
 	const double norm2 = sum_of_squares(a->scratch, n), times = mean_times(a, chunk);
+	a->mean_squares[chunk] = norm2 / (double)n;
 	if (norm2 <= times * times * a->own_norm2)
 		return RV_OK;
 	return rv_fail(et, RV_E_RANGE,
@@ -254,7 +259,7 @@ static enum rv_err check_chunk(void *ctx, uint32_t chunk, const uint8_t *data, s
 				   chunk, sqrt(norm2 / a->own_norm2), times);
 }
 
-/* Sets a->own_norm2, by which means are checked. In rows owners check the sums of short rows, too,
+/* Sets a->own_squares, and a->own_norm2, by which means are checked. In rows owners check the sums of short rows, too,
  * in which nothing is limited: so all sums and means are limited there. */
 static enum rv_err measure_own(struct allreduce *a, const struct document *d, struct rv_errtext *et) {
 	const struct merge_rule rule = global_merge(a->cfg.global);
@@ -262,15 +267,15 @@ static enum rv_err measure_own(struct allreduce *a, const struct document *d, st
 	const int n_in = d->n_rows > 1 ? NET_MAX_ROW : d->n_members;
 	const bool limited = rule.ops->wants_norms != NULL && rule.ops->wants_norms(&rule.params, n_in);
 	double sum = 0;
-	a->own_norm2 = INFINITY;
-	if (!limited)
-		return RV_OK;
 	for (uint32_t c = 0; c < a->chunks.n_chunks; c++) {
 		const size_t n = chunking_len(&a->chunks, c);
 		RV_TRY(sent->decode(sent, a->encoded + chunking_offset_bytes(&a->chunks, sent, c), n, a->scratch, et));
-		sum += sum_of_squares(a->scratch, n);
+		const double norm2 = sum_of_squares(a->scratch, n);
+		a->own_squares[c] = norm2 / (double)n;
+		a->mean_squares[c] = -1;
+		sum += norm2;
 	}
-	a->own_norm2 = sum > 0 ? sum : INFINITY;
+	a->own_norm2 = limited && sum > 0 ? sum : INFINITY;
 	return RV_OK;
 }
 
@@ -289,13 +294,16 @@ enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce *
 	a->scratch = malloc((merging + g->chunks.chunk_elems) * sizeof(float));
 	a->grid_memory = malloc(grid_size());
 	a->proof = malloc(REDUCE_LEAVES_BYTES);
-	if (!a->reduced || !a->flags || !a->scratch || !a->grid_memory || !a->proof) {
+	a->squares = malloc(3 * (size_t)g->chunks.n_chunks * sizeof(double));
+	if (!a->squares || !a->reduced || !a->flags || !a->scratch || !a->grid_memory || !a->proof) {
 		enum rv_err e =
 			rv_fail(et, RV_E_NOMEM, "no memory for the all-reduce of %zu bytes", global_max_payload_bytes(g));
 		allreduce_free(a);
 		return e;
 	}
 	a->measured.values = a->scratch + merging;
+	a->own_squares = a->squares + g->chunks.n_chunks;
+	a->mean_squares = a->own_squares + g->chunks.n_chunks;
 	*out = a;
 	return RV_OK;
 }
@@ -317,6 +325,7 @@ void allreduce_free(struct allreduce *a) {
 	free(a->recoded);
 	free(a->recoded_nodes);
 	free(a->proof);
+	free(a->squares);
 	free(a->flags);
 	free(a->scratch);
 	free(a->grid_memory);
@@ -637,6 +646,10 @@ int allreduce_row_members(const struct allreduce *a) {
 
 const struct merge_measured *allreduce_measured(const struct allreduce *a) {
 	return &a->measured;
+}
+
+int64_t allreduce_stands_out(const struct allreduce *a) {
+	return stands_out(a->own_squares, a->mean_squares, a->chunks.n_chunks, a->squares);
 }
 
 const uint8_t *allreduce_own(const struct allreduce *a, size_t *bytes) {

@@ -77,5 +77,8 @@ int allreduce_row_members(const struct allreduce *a); /* participants of the row
 /* Returns what this worker, as an owner, measured of the contributions in the current attempt, by
  * index of the document's `members`. */
 const struct merge_measured *allreduce_measured(const struct allreduce *a);
+/* Returns the chunk whose mean, made by another one, stands out beside this worker's contribution
+ * (outer/stands_out.h); -1: none. It runs, and is done. */
+int64_t allreduce_stands_out(const struct allreduce *a);
 
 #endif

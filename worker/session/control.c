@@ -58,6 +58,7 @@ static void fill_measured(const struct session *s, struct report *r) {
 			.norm2 = within_float(k * m->norm2[i]), .dot = within_float(k * m->dot[i]), .clipped = m->clipped[i]};
 	}
 	r->mean2 = within_float(m->mean2);
+	r->stands_out = (uint32_t)(1 + allreduce_stands_out(s->reduce));
 }
 
 static void report(void *ctx, struct report *r) {
