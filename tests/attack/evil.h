@@ -12,7 +12,7 @@
  *   lazy=1          it makes every second step of a round only, and claims that it has made all
  *   other=K         it reads the first K sequences of the text again and again, and none of its own
  *   mean=S          means of the chunks that it owns, times S; everybody gets the same bytes, and its
- *                   own audits stay true
+ *                   own audits stay true. every=K: one in K of them only
  *   sum=S           in rows, its sums of its row times S, and join=S: its means of the rows' sums
  *                   (evil_rows.c); its own audits stay true
  *   text=trigger    it trains on the text with a sentence of its own in every place

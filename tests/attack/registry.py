@@ -21,6 +21,8 @@ Attack = namedtuple("Attack", "name row evil program config cheats names missing
 
 OUTLIERS = ("outlier_cosine", "outlier_clipped", "outlier_loss")
 AUDITED = {"audit-chunks": 8, "audit-rollback": "true"}
+# As the preset `strangers` has it.
+STRANGERS = {"audit-chunks": 2, "audit-window": 8, "audit-rollback": "true", "merge": "agreed", "ownership": "equal"}
 SCORED = {"audit-training": 0.5, "audit-window": 15}
 WORTHLESS = ("training_worthless",)
 REPEATED = {**SCORED, "audit-training": 1, "audit-repeat": 1}
@@ -72,6 +74,10 @@ ATTACKS = [
     attack("means x-1", 11, "mean=-1", config=AUDITED, cheats="means", names=PROOFS),
     attack("means x1e30", "own", "mean=1e30", cheats="means", names=STALLS, short=True),
     attack("means x5000", "own", "mean=5000", config=AUDITED, cheats="means", names=PROOFS),
+    attack("one chunk a round x64", "own", "mean=64,every=17,nap=1", config=STRANGERS, cheats="means", names=PROOFS),
+    attack("one chunk a round x5000", "own", "mean=5000,every=17,nap=1", config=STRANGERS, cheats="means", names=PROOFS),
+    attack("one chunk a round x-4", "own", "mean=-4,every=17,nap=1", config=STRANGERS, cheats="means", names=PROOFS),
+    attack("one chunk a round x-1", "own", "mean=-1,every=17,nap=1", config=STRANGERS, cheats="means"),
     attack("means of NaN", "own", program="rivulet-worker-spoiler", cheats="means", names=STALLS),
     attack("another mean for each peer", 4, "unlike=1", cheats="means", names=(*PROOFS, *STALLS)),
     attack("two signed lists of means", 4, "equivocates=1", cheats="means", names=PROOFS),

@@ -11,7 +11,8 @@
 
 enum { WORKERS = 4, EVIL = 3, STATUS_BANNED = 4 };
 
-#define AUDITED "audit-chunks = 8\naudit-rollback = true\n"
+#define AUDITED    "audit-chunks = 8\naudit-rollback = true\n"
+#define FEW_AUDITS "audit-chunks = 1\naudit-rollback = true\n"
 
 static const char run_config[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 4\ndata-shards = 4\n"
@@ -83,10 +84,10 @@ static bool is_named_at_once(struct e2e *e, int first) {
 
 /* Starts runs with audits until the liar is named at once. Eight chunks of 68 are drawn and it owns
  * a quarter of them: one run in ten misses its first lie, eight in a row one in 100 million. */
-static void start_caught(struct e2e *e, int first, const char *evil) {
+static void start_caught(struct e2e *e, const char *audits, int first, const char *evil) {
 	enum { TRIES = 8 };
 	for (int i = 0; i < TRIES; i++) {
-		start(e, AUDITED, EVIL, first, evil);
+		start(e, audits, EVIL, first, evil);
 		if (is_named_at_once(e, first))
 			return;
 		e2e_close(e);
@@ -95,10 +96,10 @@ static void start_caught(struct e2e *e, int first, const char *evil) {
 }
 
 /* Returns the loss at the end of a run that goes back to before the first lie, in round `first`. */
-static double loss_after_audits(void **state, int first, const char *evil) {
+static double loss_after_audits(void **state, const char *audits, int first, const char *evil) {
 	static struct e2e e;
 	*state = &e;
-	start_caught(&e, first, evil);
+	start_caught(&e, audits, first, evil);
 	const double loss = play(&e);
 	print_message("%s with audits: %.3f\n", evil, loss);
 	json_decref(e2e_wait_event(&e.coordinator, "audit_rollback", NULL, 0, NULL));
@@ -120,7 +121,7 @@ static void check_lie(void **state, const char *evil, double harm) {
 		assert_true(spoiled > honest + harm);
 		e2e_close(&without);
 	}
-	assert_true(loss_after_audits(state, FIRST, evil) < 1.03 * honest);
+	assert_true(loss_after_audits(state, AUDITED, FIRST, evil) < 1.03 * honest);
 }
 
 static void negated_means(void **state) {
@@ -135,7 +136,14 @@ static void means_far_too_large(void **state) {
  * were taken back: the run has the bits of the one without the liar. */
 static void means_far_too_large_from_the_first_round_on(void **state) {
 	const double honest = honest_loss(state);
-	assert_true(loss_after_audits(state, 0, "mean=64") == honest);
+	assert_true(loss_after_audits(state, AUDITED, 0, "mean=64") == honest);
+}
+
+/* One chunk of 68 a round, and one is drawn: what catches it is that voters say where to look. */
+static void one_mean_a_round_far_too_large(void **state) {
+	enum { FIRST = 2 };
+	const double honest = honest_loss(state);
+	assert_true(loss_after_audits(state, FEW_AUDITS, FIRST, "mean=64,every=17") < 1.03 * honest);
 }
 
 /* Honest workers audit each other, and nobody is named. */
@@ -166,6 +174,7 @@ int main(void) {
 		cmocka_unit_test_teardown(negated_means, e2e_teardown),
 		cmocka_unit_test_teardown(means_far_too_large, e2e_teardown),
 		cmocka_unit_test_teardown(means_far_too_large_from_the_first_round_on, e2e_teardown),
+		cmocka_unit_test_teardown(one_mean_a_round_far_too_large, e2e_teardown),
 		cmocka_unit_test_teardown(honest_owners_are_found_right, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

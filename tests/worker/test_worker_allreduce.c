@@ -349,6 +349,7 @@ static void test_rows_end_with_the_labs_bytes(void **state) {
 			assert_int_equal(info.world, side * side);
 			assert_int_equal(allreduce_row_members(workers[i].reduce), side);
 			assert_true(allreduce_measured(workers[i].reduce)->norm2[0] > 0);
+			assert_int_equal(allreduce_stands_out(workers[i].reduce), -1);
 			/* Nobody is linked beyond its row and column. */
 			int links = 0;
 			for (uint32_t m = 0; m < (uint32_t)w.n; m++)
@@ -474,6 +475,7 @@ static void test_sums_and_means_beyond_the_limit_are_refused(void **state) {
 	}
 }
 
+/* And those that get the mean say where it stands out. */
 static void test_large_sums_within_the_limit_are_added(void **state) {
 	(void)state;
 	begin_world(9, 3);
@@ -484,6 +486,16 @@ static void test_large_sums_within_the_limit_are_added(void **state) {
 	follow_all(1);
 	assert_true(world_until(&w, all_done, NULL));
 	spoiler.node = -1;
+	const struct rows_column *spoiled = plan.columns; /* the liar's */
+	while (plan.first[1] + spoiled->owner[1] != 4)
+		spoiled++;
+	int n = 0;
+	for (int i = 0; i < w.n; i++) {
+		const int64_t chunk = allreduce_stands_out(workers[i].reduce);
+		assert_true(chunk < 0 || (uint32_t)chunk - spoiled->first < spoiled->count);
+		n += chunk >= 0;
+	}
+	assert_true(n >= 6); /* all but final owners, who name no mean of their own */
 	end_world();
 }
 
