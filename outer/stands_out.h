@@ -2,8 +2,8 @@
  * auditors look there (coordinator/core/audits_named.c).
  *
  * A chunk's ratio is the root mean square of its mean over that of the own contribution, or over
- * the median of all chunks of that where the own one is smaller: rows of embeddings that this worker
- * has not read are zero in it, and not in the mean. Of an honest mean the ratio is
+ * the median of that over all chunks where the own one is smaller: rows of embeddings that this
+ * worker has not read are zero in it, and not in the mean. An honest mean has a ratio
  * between 1 / sqrt(n), where n contributions have nothing in common, and 1, where they are alike;
  * a merge that limits norms gives no more than its `clip`. So the chunk with the largest ratio
  * stands out if that is above both of

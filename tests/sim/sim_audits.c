@@ -7,10 +7,11 @@
  *
  * Means are honest here, and what an auditor finds is said by this file: a *lying owner* counts
  * as having sent another mean of most or of a few of its chunks, which every honest auditor finds,
- * and finds the same; one of them stands out, and honest voters say so. In half of the universes it shows its piece to one auditor of a round only: all others
- * say that it withheld it. A *lying auditor* says the opposite of what it finds, and it may have an
- * accomplice that says the same, where more than two others audit; a *withholder* gives auditors
- * nothing. Some auditors cannot say anything, or say it late.
+ * and finds the same; one of them stands out, and honest voters say so. In half of the universes
+ * it shows its piece to one auditor of a round only: all others say that it withheld it. A *lying
+ * auditor* says the opposite of what it finds, and it may have an accomplice that says the same,
+ * where more than two others audit; a *withholder* gives auditors nothing. Some auditors cannot say
+ * anything, or say it late.
  *
  * - Nobody audits what it made, in rows each audits what was made in its own.
  * - Only the lying owner is ever convicted, and of a chunk that it lied about; only the lying

@@ -259,8 +259,8 @@ static enum rv_err check_chunk(void *ctx, uint32_t chunk, const uint8_t *data, s
 				   chunk, sqrt(norm2 / a->own_norm2), times);
 }
 
-/* Sets a->own_squares, and a->own_norm2, by which means are checked. In rows owners check the sums of short rows, too,
- * in which nothing is limited: so all sums and means are limited there. */
+/* Sets a->own_squares, and a->own_norm2, by which means are checked. In rows owners check the sums
+ * of short rows, too, in which nothing is limited: so all sums and means are limited there. */
 static enum rv_err measure_own(struct allreduce *a, const struct document *d, struct rv_errtext *et) {
 	const struct merge_rule rule = global_merge(a->cfg.global);
 	const struct codec *sent = global_sent(a->cfg.global);
