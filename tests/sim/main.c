@@ -35,7 +35,7 @@
 	"forget-what-is-read|believe-a-failed-write|name-who-was-right|believe-few|trust-roots|heed-no-names"
 
 struct sim_cli {
-	int64_t seeds, first_seed, seed, jobs, workers;
+	int64_t seeds, first_seed, seed, jobs, workers, likes;
 	char faults[4096], bug[32], format[8], universe[256], save[256];
 	bool shrink, verbose, leases, liars, audits, scores;
 };
@@ -66,6 +66,8 @@ static const struct rv_option options[] = {
 	 "With --seed: only these of its faults: numbers with commas between them, all, or none.", "One"},
 	{"universe", RV_OPT_STRING, FIELD(universe), CAP(universe), "", 0, 0, NULL,
 	 "Only the universe that this file keeps (tests/sim/kept/).", "One"},
+	{"likes", RV_OPT_INT, FIELD(likes), 0, "0", 0, 1e6, NULL,
+	 "With --seed or --universe: also as many like it, with the same faults and the next seeds.", "One"},
 	{"save", RV_OPT_STRING, FIELD(save), CAP(save), "", 0, 0, NULL,
 	 "With --seed or --universe: keeps it, with those faults, in this file, and does not run it.", "One"},
 	{"verbose", RV_OPT_BOOL, FIELD(verbose), 0, "no", 0, 0, NULL, "With --seed or --universe: tells every event.",
@@ -346,6 +348,22 @@ static enum rv_err run_one(const struct sim_cli *o, struct rv_events *events, co
 				: rv_fail(et, RV_E_CORRUPT, "seed %llu: a check does not hold", (unsigned long long)opt->seed);
 }
 
+/* Runs it, and those like it, until one fails, or shows the planted bug: what a seed shows changes
+ * with the protocol, what its faults make likely does not. */
+static enum rv_err run_likes(const struct sim_cli *o, struct rv_events *events, const struct sim_options *opt,
+							 const struct sim_plan *plan, struct rv_errtext *et) {
+	const enum rv_err nothing = has_bug(o) ? RV_E_NOTFOUND : RV_OK;
+	struct sim_plan *own = sim_alloc(sizeof *own);
+	struct sim_options like = *opt;
+	enum rv_err e = nothing;
+	for (int64_t i = 0; i <= o->likes && e == nothing; i++, like.seed++) {
+		*own = *plan;
+		e = run_one(o, events, &like, own, et);
+	}
+	free(own);
+	return e;
+}
+
 static enum rv_err run_or_save_one(const struct sim_cli *o, struct rv_events *events, struct rv_errtext *et) {
 	struct sim_options opt;
 	struct sim_plan *plan = sim_alloc(sizeof *plan);
@@ -353,7 +371,7 @@ static enum rv_err run_or_save_one(const struct sim_cli *o, struct rv_events *ev
 	if (e == RV_OK && o->save[0] != '\0')
 		e = sim_kept_write(o->save, &opt, plan, "Why it is kept, and what was mended:", et);
 	else if (e == RV_OK)
-		e = run_one(o, events, &opt, plan, et);
+		e = run_likes(o, events, &opt, plan, et);
 	free(plan);
 	return e;
 }
