@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/gcra.h"
+#include "base/planted.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -88,12 +89,13 @@ bool core_spoiled(const struct core *c, const struct core_member *m) {
 static const struct gcra moves = {.each_us = 10 * RV_US_PER_S, .burst = 4};
 
 int64_t core_moves_at(const struct core_member *m) {
-	return m->places.n == 0 ? INT64_MIN : gcra_ready_us(&moves, m->moved_until_us);
+	return m->places.n == 0 || RV_BUG("announce-each-move") ? INT64_MIN : gcra_ready_us(&moves, m->moved_until_us);
 }
 
 void core_count_move(struct core_member *m, int64_t now_us) {
 	RV_ASSERT(now_us >= core_moves_at(m));
-	gcra_count(&moves, &m->moved_until_us, now_us);
+	if (!RV_BUG("announce-each-move"))
+		gcra_count(&moves, &m->moved_until_us, now_us);
 }
 
 bool core_right_size(const struct core *c, const struct core_member *m) {

@@ -43,6 +43,7 @@
  * sim_faults.c       carries the plan out, and heals
  * sim_liars.c        members that lie to their peers, and evidence
  * sim_lies.c         members that lie to the coordinator, and what must not come of it
+ * sim_strangers.c    keys that join and are banned; a coordinator that shows a member another run
  * sim_expect.c       what a planted universe demands of its end
  * sim_universe.c     the safety and the liveness phase
  * sim_kept.c         universes in files
@@ -123,6 +124,7 @@ struct sim_stats {
 	uint64_t refused_reports;        /* of roots that were not signed */
 	uint64_t lost_attempts;          /* of rosters of three and more, whatever came after them */
 	uint64_t wrongly_suspected;      /* honest members, for an attempt each, where only liars are at work */
+	uint64_t misled;                 /* documents of another run that were refused */
 	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
 	int64_t recovery_us; /* the longest from healing to the end of a run */
@@ -157,6 +159,15 @@ struct sim_shown {
 	uint64_t hidden_from; /* hosts that found that in time, where nothing fails, or all has healed: a set */
 };
 
+/* Keys that join and are banned, and the member to which another run is shown. */
+struct sim_strangers {
+	int left;        /* keys that have not come yet */
+	uint32_t member; /* the latest that came; NET_NO_MEMBER: none, or banned */
+	int misled;      /* host; SIM_NOBODY: none */
+	enum sim_other_run how;
+	uint64_t from_round;
+};
+
 struct sim_identity {
 	struct identity id;
 	uint64_t *next_number; /* of the universe's streams */
@@ -178,6 +189,7 @@ struct sim {
 	int was_withholder, was_liar;   /* before everything healed */
 	bool banned[SIM_MAX_WORKERS];   /* by host: with proof that it equivocated */
 	uint64_t refuses[SIM_ORDINARY]; /* by host: the set of those with which it lets no link come up */
+	struct sim_strangers strangers;
 	bool had_impostor, had_shared_home;
 	uint32_t false_relays; /* set of those that were false at some time */
 	enum sim_withheld withheld;
@@ -253,6 +265,19 @@ bool lies_vote(const struct sim *s, int host);
 /* Judges an event of the coordinator's core where only liars are at work. */
 void lies_judge(struct sim *s, const struct core_event *ev);
 void lies_judge_costs(struct sim *s); /* at the end, if only liars were at work */
+
+/* Returns true if it tells a lie of those that are told in reports, contributions or requests. */
+bool lies_so(const struct sim *s, int host, enum sim_lie lie);
+
+/* sim_strangers.c */
+void strangers_join(struct sim *s, int n);
+void strangers_mislead(struct sim *s, int host, enum sim_other_run how, uint64_t from_round);
+/* Returns true if another run is shown to the host. */
+bool strangers_misled(const struct sim *s, int host);
+/* Makes a document for the host one of another run; false: it is not to be. */
+bool strangers_change(const struct sim *s, int host, struct document *d);
+/* Judges what a worker made of a document. Returns false if it was one of another run. */
+bool strangers_follows(struct sim *s, int host, const struct document *d);
 
 /* sim_expect.c: what planted universes demand */
 /* Returns the row of a name, or -1. */

@@ -40,12 +40,19 @@ static void lie(struct report *rep) {
 	c->unix_s = SIM_WALL_S;
 }
 
+/* Returns another port in each report. */
+static uint16_t another_port(const struct sim *s) {
+	enum { FIRST = 1024, PORTS = 60000 };
+	return (uint16_t)(FIRST + s->now_us / SIM_MS % PORTS);
+}
+
 void candidates_report(const struct sim_worker *w, struct report *rep) {
 	const struct sim *s = w->sim;
 	const struct sim_where inside = {.ip = homes_inside(s, w->host), .port = SIM_PORT};
 	rep->n_candidates = 0;
-	(void)snprintf(add(rep, CANDIDATE_SEEN, NULL)->addr, NET_ADDR_BYTES, ":%u", peers_port(w->mesh));
-	if (w->host == s->false_address) {
+	const uint16_t port = lies_so(s, w->host, LIE_MOVES) ? another_port(s) : peers_port(w->mesh);
+	(void)snprintf(add(rep, CANDIDATE_SEEN, NULL)->addr, NET_ADDR_BYTES, ":%u", port);
+	if (w->host == s->false_address || lies_so(s, w->host, LIE_ADDRESSES)) {
 		lie(rep);
 		return;
 	}
@@ -56,6 +63,27 @@ void candidates_report(const struct sim_worker *w, struct report *rep) {
 }
 
 /* ---- the coordinator ---- */
+
+void moves_begin(struct sim *s) {
+	s->oracle.moves_from_us = s->now_us;
+	for (int h = 0; h < SIM_ORDINARY; h++)
+		s->oracle.moves[h].changes = 0;
+}
+
+void moves_record(struct sim *s, const struct core_record *rec) {
+	enum { AT_ONCE = 4, EVERY_US = 10 * SIM_S };
+	const int host = oracle_host_of(s, rec->member);
+	if (rec->type != CORE_MEMBER || host == SIM_NOBODY || host >= SIM_ORDINARY)
+		return;
+	struct sim_moves *m = &s->oracle.moves[host];
+	const bool moved = m->n > 0 && !candidates_equal(m->at, m->n, rec->candidates, rec->n_candidates);
+	m->changes += moved;
+	m->n = rec->n_candidates;
+	memcpy(m->at, rec->candidates, sizeof m->at);
+	if (m->changes > AT_ONCE + (s->now_us - s->oracle.moves_from_us) / EVERY_US)
+		sim_fail(s, "the addresses of w%d were recorded, and announced to all, %u times in %lld s", host, m->changes,
+				 (long long)(s->now_us - s->oracle.moves_from_us) / SIM_S);
+}
 
 static bool is_confirmed(const struct member_facts *f, const struct candidate *c, const char *seen,
 						 char out[NET_ADDR_BYTES]) {

@@ -17,8 +17,6 @@ enum {
 	STATUS_BUSY = 503
 };
 
-static void coordinator_turn(struct sim *s);
-
 /* Returns the steps that a round which a member missed adds to its contribution. */
 static uint64_t missed_steps(const struct sim *s) {
 	const bool rests = s->opt.slow_members == SLOW_SKIP || s->opt.slow_members == SLOW_PART;
@@ -99,6 +97,7 @@ void coordinator_start(struct sim *s) {
 		sim_fail(s, "the coordinator cannot read its own store: %s", et.text);
 	core_replayed(c->core);
 	sim_say(s, SIM_COORDINATOR, "starts with %d records", c->store.n_records);
+	moves_begin(s);
 	coordinator_turn(s);
 }
 
@@ -249,8 +248,10 @@ static bool answer_poll(struct sim *s, int host) {
 	if (!c->own)
 		c->sent[host].seq = 0;
 	oracle_document(s, host, s->doc_bytes, n, c->own);
-	if (version != CONTROL_VERSION)
+	if (version != CONTROL_VERSION || strangers_misled(s, host))
 		n = make_document(s, host, version);
+	if (strangers_change(s, host, s->doc))
+		n = encode_document(s->doc, version, s->doc_bytes);
 	poll->waiting = false;
 	reply(s, host, poll->head, STATUS_OK, s->doc_bytes, n);
 	return true;
@@ -338,7 +339,7 @@ static void hear_events(struct sim *s) {
 	}
 }
 
-static void coordinator_turn(struct sim *s) {
+void coordinator_turn(struct sim *s) {
 	struct sim_coordinator *c = &s->coordinator;
 	hear_events(s);
 	audits_watch(s);

@@ -64,6 +64,8 @@ void coordinator_start(struct sim *s);
 void coordinator_crash(struct sim *s, bool silent);
 /* The kernel of `host` closes the connection on which its dead process waited for news. */
 void coordinator_hang_up(struct sim *s, int host);
+/* Does what its core has to do: records, answers, its timer. */
+void coordinator_turn(struct sim *s);
 void coordinator_receive(struct sim *s, const struct packet *p);
 /* Looks in now and then, and takes back rounds that are lost. */
 void operator_start(struct sim *s);

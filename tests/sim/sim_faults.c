@@ -297,6 +297,9 @@ static bool do_at_once(struct sim *s, const struct sim_fault *f) {
 		return true;
 	case FAULT_FLIP:
 		return flip(s, f);
+	case FAULT_SYBILS:
+		strangers_join(s, (int)f->amount);
+		return true;
 	case FAULT_ROLLBACK:
 		operator_takes_back(s, (uint64_t)f->amount);
 		return true;
@@ -418,6 +421,9 @@ static void start_lasting(struct sim *s, int number) {
 		s->relays[relay_of(f)].is = (uint8_t)f->amount;
 		s->false_relays |= 1u << relay_of(f);
 		break;
+	case FAULT_MISLED:
+		strangers_mislead(s, f->host, (enum sim_other_run)f->amount, f->round);
+		break;
 	case FAULT_HOME:
 		homes_add(s, f->set, (enum sim_home_kind)f->amount, f->moment);
 		break;
@@ -433,6 +439,7 @@ void faults_start(struct sim *s) {
 	memset(s->plan->committed_us, 0, sizeof s->plan->committed_us);
 	s->was_withholder = s->was_liar = SIM_NOBODY;
 	s->liar = s->flip_victim = s->withholder = s->ghost = s->accuser = s->impostor = s->false_address = SIM_NOBODY;
+	s->strangers = (struct sim_strangers){.member = NET_NO_MEMBER, .misled = SIM_NOBODY};
 	memset(s->refuses, 0, sizeof s->refuses);
 	memset(s->lies, 0, sizeof s->lies);
 	for (int h = 0; h < SIM_HOSTS; h = sim_next_host(s, h))
@@ -469,6 +476,10 @@ void faults_heal(struct sim *s) {
 	s->net.http_loss = s->net.http_doubling = s->net.http_echo = 0;
 	if (s->impostor != SIM_NOBODY && s->workers[s->impostor].life != 0)
 		worker_crash(s, s->impostor, false);
+	/* Its person starts it again. */
+	if (s->strangers.misled != SIM_NOBODY && s->workers[s->strangers.misled].life != 0)
+		worker_crash(s, s->strangers.misled, false);
+	s->strangers.misled = SIM_NOBODY;
 	s->was_withholder = s->withholder;
 	s->was_liar = s->liar;
 	stop_lying(s);

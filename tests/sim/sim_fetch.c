@@ -272,6 +272,74 @@ static bool find(void *ctx, int64_t now_us, struct frame_piece *out) {
 	return w->served != NULL;
 }
 
+/* ---- members that fetch for ever (LIE_FETCHES) ---- */
+
+/* As worker/session/start.c: a snapshot, and the log from there to the next. */
+static int64_t whole_state(const struct sim *s, int64_t *entry) {
+	const struct global_config *g = &s->global_config;
+	*entry = 0;
+	for (uint32_t fragment = 0; fragment < s->opt.fragments; fragment++) {
+		const int64_t bytes = (int64_t)state_payload_bytes(g, STATE_KIND_LOG, fragment);
+		*entry = bytes > *entry ? bytes : *entry;
+	}
+	return (int64_t)state_payload_bytes(g, STATE_KIND_SNAPSHOT, 0) + (int64_t)s->opt.snapshot_every * *entry;
+}
+
+/* Honest members of a universe of liars never fetch as much. */
+static struct donor_budget budget_of(const struct sim *s) {
+	int64_t entry, state = whole_state(s, &entry);
+	return s->opt.liars ? donor_budget_of(state, entry) : (struct donor_budget){.whole_bytes = 0};
+}
+
+/* Asks `member` for a piece of the latest state that documents name, again and again. */
+static bool ask_again(struct sim_worker *w, uint32_t member, struct peers_message *out) {
+	enum { EVERY_US = 50 * SIM_MS };
+	const struct sim *s = w->sim;
+	const struct document *d = round_document(w->core);
+	const int peer = oracle_host_of(s, member);
+	if (!lies_so(s, w->host, LIE_FETCHES) || peer == SIM_NOBODY || peer >= SIM_ORDINARY || d == NULL || d->round == 0)
+		return false;
+	struct sim_greed *g = &w->greed[peer];
+	if (g->waits || s->now_us < g->next_us)
+		return false;
+	const bool snapshot = d->snapshot_round > 0;
+	g->asked = (struct frame_fetch){.kind = snapshot ? FRAME_FETCH_SNAPSHOT : FRAME_FETCH_LOG,
+									.part = FRAME_PART_PIECE,
+									.round = snapshot ? d->snapshot_round : d->round - 1};
+	g->waits = true;
+	g->next_us = s->now_us + EVERY_US;
+	*out = (struct peers_message){.header = frame_fetch_encode(&g->asked, frame_run_tag(s->run_id), w->greedy_body)};
+	out->part[0] = w->greedy_body;
+	out->part_bytes[0] = FRAME_FETCH_BYTES;
+	return true;
+}
+
+/* Takes an answer to that; false: it is none. */
+static bool is_answer(struct sim_worker *w, int from, const struct frame_header *h, const uint8_t *body) {
+	struct frame_piece piece = {.total = 0};
+	struct sim_greed *g = from < SIM_ORDINARY ? &w->greed[from] : NULL;
+	if (g == NULL || !g->waits)
+		return false;
+	const enum rv_err e = h->type == FRAME_NONE ? frame_fetch_decode(h, body, &piece.of, NULL)
+												: frame_piece_decode(h, body, &piece, NULL);
+	if (e != RV_OK || !frame_fetch_equal(&piece.of, &g->asked))
+		return false;
+	g->waits = piece.offset + piece.data_bytes < piece.total;
+	return true;
+}
+
+/* Each peer gives it twice the state, an entry for each round, and what comes back in an hour. */
+static void check_given(struct sim_worker *w, int to, const struct peers_message *m) {
+	struct sim *s = w->sim;
+	int64_t entry, whole = 2 * whole_state(s, &entry);
+	struct sim_greed *g = &w->greed[to];
+	g->given += m->part_bytes[0] + m->part_bytes[1];
+	const int64_t back = entry * (int64_t)(s->oracle.n_committed + 1) + (s->now_us / SIM_S + 1) * whole / 3600;
+	if ((int64_t)g->given > whole + back + FRAME_PIECE_BYTES + SLICE_BYTES)
+		sim_fail(s, "w%d gave w%d %llu bytes of the run's state, whose whole is %lld", w->host, to,
+				 (unsigned long long)g->given, (long long)whole / 2);
+}
+
 /* ---- a process ---- */
 
 void fetch_open(struct sim *s, int host) {
@@ -286,6 +354,7 @@ void fetch_open(struct sim *s, int host) {
 	const struct donor_config donor = {
 		.run_tag = frame_run_tag(s->run_id),
 		.slice_bytes = SLICE_BYTES,
+		.budget = budget_of(s),
 		.source = {.ctx = w, .may_look = may_look, .ready_us = ready_us, .find = find, .idle = idle}};
 	if (w->fetcher_memory == NULL) {
 		w->fetcher_memory = sim_alloc(fetcher_size());
@@ -293,6 +362,7 @@ void fetch_open(struct sim *s, int host) {
 	}
 	w->fetcher = fetcher_init(w->fetcher_memory, &fetcher);
 	w->donor = donor_init(w->donor_memory, &donor);
+	memset(w->greed, 0, sizeof w->greed);
 }
 
 void fetch_end(struct sim_worker *w) {
@@ -322,6 +392,8 @@ int64_t fetch_deadline_us(struct sim_worker *w) {
 void fetch_link_changed(struct sim *s, int host, int peer) {
 	struct sim_worker *w = &s->workers[host];
 	uint32_t member = member_of(s, peer);
+	if (peer < SIM_ORDINARY)
+		w->greed[peer].waits = false;
 	if (w->fetcher == NULL || member == NET_NO_MEMBER)
 		return;
 	donor_link_down(w->donor, member);
@@ -331,15 +403,24 @@ void fetch_link_changed(struct sim *s, int host, int peer) {
 }
 
 bool fetch_next(struct sim_worker *w, uint32_t member, bool bulk, struct peers_message *out) {
-	int64_t now_us = w->sim->now_us;
-	return fetcher_send(w->fetcher, now_us, member, out) || (bulk && donor_send(w->donor, now_us, member, out));
+	const int64_t now_us = w->sim->now_us;
+	const int to = oracle_host_of(w->sim, member);
+	if (fetcher_send(w->fetcher, now_us, member, out) || ask_again(w, member, out))
+		return true;
+	if (!bulk || !donor_send(w->donor, now_us, member, out))
+		return false;
+	if (lies_so(w->sim, to, LIE_FETCHES))
+		check_given(w, to, out);
+	return true;
 }
 
 void fetch_receive(struct sim *s, int host, int from, const struct frame_header *h, const uint8_t *body) {
 	struct sim_worker *w = &s->workers[host];
 	struct rv_errtext et = {0};
+	if (h->type != FRAME_FETCH && is_answer(w, from, h, body))
+		return;
 	enum rv_err e = h->type == FRAME_FETCH ? donor_receive(w->donor, member_of(s, from), h, body, &et)
 										   : fetcher_receive(w->fetcher, s->now_us, member_of(s, from), h, body, &et);
-	if (e != RV_OK)
+	if (e != RV_OK && !lies_so(s, host, LIE_FETCHES)) /* an answer may come after another question */
 		sim_fail(s, "w%d refuses a %s of w%d: %s", host, frame_type_name(h->type), from, et.text);
 }

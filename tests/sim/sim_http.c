@@ -121,6 +121,8 @@ static void on_joined(void *ctx, const struct join_reply *reply) {
 static void on_document(void *ctx, const struct document *d) {
 	struct sim_worker *w = ctx;
 	(void)session_core_on_document(w->session, d);
+	if (!strangers_follows(w->sim, w->host, d))
+		return;
 	audits_follow(w->sim, w->host, d);
 	scores_follow(w->sim, w->host, d);
 }

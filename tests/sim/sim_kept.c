@@ -252,6 +252,8 @@ static const char *read_fault(char *text, struct sim_plan *plan) {
 		return "a relay that is false in no way";
 	if (f.kind == FAULT_WITHHOLDER && (f.amount < 0 || f.amount >= SIM_WITHHELD))
 		return "a withholder of nothing";
+	if (f.kind == FAULT_MISLED && (f.amount < 0 || f.amount >= SIM_OTHER_RUNS))
+		return "another run of no kind";
 	if (f.kind == FAULT_HOME && (f.amount < 0 || f.amount >= SIM_HOME_KINDS || f.moment >= HOME_TRAITS))
 		return "a home of no kind";
 	if (f.kind >= FAULT_RELAY && f.kind <= FAULT_RELAY_SLOW && f.peer >= SIM_MAX_RELAYS)

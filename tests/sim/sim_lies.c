@@ -10,6 +10,10 @@ static bool lies(const struct sim *s, int host, enum sim_lie lie) {
 	return host >= 0 && host < SIM_ORDINARY && (s->lies[host] >> lie & 1) != 0;
 }
 
+bool lies_so(const struct sim *s, int host, enum sim_lie lie) {
+	return lies(s, host, lie);
+}
+
 bool lies_at(const struct sim *s, int host) {
 	if (host < 0 || host >= SIM_ORDINARY)
 		return false;

@@ -206,6 +206,7 @@ static void on_snapshot(struct sim *s, const struct core_record *rec) {
 }
 
 void oracle_record(struct sim *s, const struct core_record *rec) {
+	moves_record(s, rec);
 	if (rec->type == CORE_ROSTER)
 		roster_record(s, rec);
 	else if (rec->type == CORE_COMMIT)

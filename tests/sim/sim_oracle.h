@@ -124,6 +124,13 @@ struct sim_lines {
 	struct sim_range got[SIM_MAX_WORKERS]; /* in receipts, by the host that sent */
 	struct sim_range got_from_honest;      /* from any that does not lie */
 };
+/* Addresses of a member that were recorded, and how often they changed since this coordinator
+ * started (sim_candidates.c). */
+struct sim_moves {
+	struct candidate_ref at[NET_MAX_CANDIDATES];
+	uint8_t n;
+	uint32_t changes;
+};
 struct sim_oracle {
 	struct sim_reads reads;
 	struct sim_means means;
@@ -146,6 +153,8 @@ struct sim_oracle {
 	struct sim_told told[SIM_MAX_WORKERS];
 	uint64_t uplinks[SIM_MAX_WORKERS][2]; /* bytes/s: the last two different ones of its reports */
 	struct sim_lines lines;
+	struct sim_moves moves[SIM_ORDINARY];
+	int64_t moves_from_us;
 	struct sim_given given[SIM_ORDINARY];
 	uint64_t last_head; /* of the latest document: what it says to all alike */
 };

@@ -21,6 +21,7 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_NAT] = "nat",
 													  [FAULT_FALSE_ADDRESS] = "false_address",
 													  [FAULT_FALSE_RELAY] = "false_relay",
+													  [FAULT_MISLED] = "misled",
 													  [FAULT_HOME] = "home",
 													  [FAULT_KILL] = "killed",
 													  [FAULT_POWER_CUT] = "power_cut",
@@ -40,6 +41,7 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_DISK_FULL] = "disk_full",
 													  [FAULT_ROT] = "file_rotten",
 													  [FAULT_WIPE] = "disk_wiped",
+													  [FAULT_SYBILS] = "sybils",
 													  [FAULT_CLOCK] = "clock_jumped",
 													  [FAULT_LEAVE] = "left",
 													  [FAULT_PAUSE] = "paused",
@@ -50,8 +52,9 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_RELAY_SLOW] = "relay_slow",
 													  [FAULT_ROLLBACK] = "rolled_back"};
 
-const char *const sim_lie_names[SIM_LIES] = {"tokens", "chunks", "ahead", "digest",      "full_hash", "chain", "fast",
-											 "slow",   "behind", "apart", "accuses_all", "proven",    "disk",  "reads"};
+const char *const sim_lie_names[SIM_LIES] = {"tokens", "chunks", "ahead", "digest",      "full_hash", "chain",  "fast",
+											 "slow",   "behind", "apart", "accuses_all", "proven",    "disk",   "reads",
+											 "loud",   "flips",  "late",  "addresses",   "moves",     "fetches"};
 
 const char *const sim_on_names[SIM_ONS] = {"nothing", "roster",   "commit",  "rollback", "attempt",
 										   "log",     "snapshot", "replica", "term"};
@@ -362,7 +365,7 @@ static double draw_root(const struct sim_options *o, double otherwise) {
 static void plan_lie(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r, uint16_t host) {
 	static const enum sim_fault_kind others[] = {FAULT_WITHHOLDER, FAULT_GHOST, FAULT_ACCUSER};
 	enum { OTHERS = sizeof others / sizeof others[0], MEANS = WITHHELD_MEANS + 1 };
-	const uint64_t which = rv_rng_below(r, SIM_LIES + OTHERS), withheld = rv_rng_below(r, MEANS + 1);
+	const uint64_t which = rv_rng_below(r, LIE_LOUD + OTHERS), withheld = rv_rng_below(r, MEANS + 1);
 	const enum sim_fault_kind kind = which < OTHERS ? others[which] : FAULT_CLAIMER;
 	if (kind != FAULT_CLAIMER && has_kind(p, kind))
 		return;
@@ -389,6 +392,41 @@ static void plan_liars(struct sim_plan *p, const struct sim_options *o) {
 	for (uint16_t h = 0; h < o->n_workers; h++)
 		for (uint64_t n = hosts >> h & 1 ? 1 + rv_rng_below(&r, WAYS) : 0; n > 0; n--)
 			plan_lie(p, o, &r, h);
+}
+
+/* What liars do besides, in one universe of four; keys that join and are banned, in one of eight;
+ * in none of those that CMakeLists.txt names. Drawn apart: what else happens in a universe stays
+ * the same. */
+static void plan_more_lies(struct sim_plan *p, const struct sim_options *o) {
+	enum { STREAM = 130, ONE_IN = 4, MOST_KEYS = 40 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	const bool lies = rv_rng_below(&r, ONE_IN) == 0, joins = rv_rng_below(&r, 2 * ONE_IN) == 0;
+	if (p->n == 0)
+		return;
+	const uint64_t which = rv_rng_below(&r, (uint64_t)p->n);
+	struct sim_fault *f = lies ? append(p, FAULT_CLAIMER) : NULL;
+	if (f != NULL) {
+		f->host = p->faults[which].host;
+		f->amount = (double)(LIE_LOUD + rv_rng_below(&r, SIM_LIES - LIE_LOUD));
+	}
+	f = joins ? append(p, FAULT_SYBILS) : NULL;
+	if (f != NULL)
+		f->amount = 1 + (double)rv_rng_below(&r, MOST_KEYS);
+}
+
+/* A member to which the coordinator shows another run, where the others suffice, in one universe
+ * of 24. Drawn apart. */
+static void plan_misled(struct sim_plan *p, const struct sim_options *o) {
+	enum { STREAM = 75, LEAST_WORKERS = 3, ONE_IN = 24 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	if (o->n_workers < LEAST_WORKERS || (int)o->min_workers == o->n_workers)
+		return;
+	struct sim_fault *f = rv_rng_below(&r, ONE_IN) == 0 ? append(p, FAULT_MISLED) : NULL;
+	if (f == NULL)
+		return;
+	f->host = draw_worker(&r, o);
+	f->round = rv_rng_below(&r, o->rounds);
+	f->amount = (double)rv_rng_below(&r, SIM_OTHER_RUNS);
 }
 
 /* Each worker has a home of some kind, or shares that of the one before. */
@@ -475,6 +513,7 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 	struct rv_rng r = rv_rng_of(o->seed, 3);
 	if (o->liars) {
 		plan_liars(p, o);
+		plan_more_lies(p, o);
 		return;
 	}
 	plan_lasting(p, o, &r);
@@ -489,6 +528,7 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 	plan_troublemakers(p, o);
 	plan_relay(p, o);
 	plan_pauses(p, o);
+	plan_misled(p, o);
 	spare_the_last_copy(p);
 }
 
@@ -540,7 +580,8 @@ void sim_fault_text(const struct sim_fault *f, char *out, size_t cap) {
 		(void)snprintf(when, sizeof when, "at %.3f s", (double)f->at_us / SIM_S);
 	int n = snprintf(out, cap, "%s: %s", when, sim_fault_names[f->kind]);
 	const bool member = f->kind == FAULT_LIAR || f->kind == FAULT_WITHHOLDER || f->kind == FAULT_GHOST ||
-						f->kind == FAULT_ACCUSER || f->kind == FAULT_REFUSER || f->kind == FAULT_IMPOSTOR;
+						f->kind == FAULT_ACCUSER || f->kind == FAULT_REFUSER || f->kind == FAULT_IMPOSTOR ||
+						f->kind == FAULT_MISLED;
 	if (member)
 		n += snprintf(out + n, cap - (size_t)n, " %s", host);
 	if (f->kind > FAULT_HOME && f->set == 0 && f->kind != FAULT_BLACKOUT)

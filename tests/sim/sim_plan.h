@@ -50,6 +50,13 @@ enum sim_lie {
 	LIE_PROVEN,      /* its disk proves whatever the run is at */
 	LIE_DISK,        /* its disk is full */
 	LIE_READS,       /* its contribution has read more than it was leased, or than nobody leased */
+	/* These are drawn apart (plan_more_lies). */
+	LIE_LOUD,      /* its contributions are 100 times as large as they should be */
+	LIE_FLIPS,     /* they point the other way, and are four times as large */
+	LIE_LATE,      /* one of them, in the middle of the run, is 100 times as large */
+	LIE_ADDRESSES, /* others' addresses for its own */
+	LIE_MOVES,     /* another port in each report */
+	LIE_FETCHES,   /* nothing, but it fetches state from each peer for ever */
 	SIM_LIES
 };
 extern const char *const sim_lie_names[SIM_LIES];
@@ -70,6 +77,7 @@ enum sim_fault_kind {
 	FAULT_NAT,           /* each of `set` has a home that nobody can dial; never heals, as the next */
 	FAULT_FALSE_ADDRESS, /* `host` states addresses that are nobody's */
 	FAULT_FALSE_RELAY,   /* the relay `peer` is in the hands of an attacker: `amount` (enum sim_falsehood) */
+	FAULT_MISLED,        /* from `round` on the coordinator shows `host` another run: `amount` (enum sim_other_run) */
 	FAULT_HOME,          /* `set` is one home, of kind `amount` (enum sim_home_kind), with traits `moment` */
 	/* at a time, or at a delicate moment of `host` */
 	FAULT_KILL,
@@ -91,6 +99,7 @@ enum sim_fault_kind {
 	FAULT_DISK_FULL, /* writes fail */
 	FAULT_ROT,       /* a file that lies on the disk is damaged */
 	FAULT_WIPE,      /* killed, and comes back with an empty disk */
+	FAULT_SYBILS,    /* `amount` keys join one after the other, by one link, and each is banned */
 	FAULT_CLOCK,     /* the wall clock jumps by `amount` seconds; the process is started again */
 	FAULT_LEAVE,
 	FAULT_PAUSE,
@@ -102,6 +111,8 @@ enum sim_fault_kind {
 	FAULT_ROLLBACK,     /* the operator takes the last `amount` rounds back. Planted only */
 	SIM_FAULT_KINDS
 };
+/* What a coordinator asks for that nobody has agreed to. */
+enum sim_other_run { OTHER_CONFIGURATION, OTHER_ROUNDS, SIM_OTHER_RUNS };
 extern const char *const sim_fault_names[SIM_FAULT_KINDS];
 
 /* What a planted fault may wait for. */

@@ -72,6 +72,8 @@ static struct round_config round_config_of(const struct sim *s, const struct sim
 							   .n_fragments = s->opt.fragments,
 							   .had_former = true,
 							   .min_workers = s->opt.min_workers,
+							   .run_hash = s->run_hash,
+							   .rounds = s->opt.rounds,
 							   .late = s->opt.late,
 							   .logs_per_snapshot = state_logs_per_snapshot(&s->global_config),
 							   .heartbeat_us = HEARTBEAT_US};

@@ -72,6 +72,14 @@ static float loudness(const struct sim *s, int host, uint64_t round) {
 	return s->opt.loud && luck >= 0.5f ? 1 + 14 * (luck - 0.5f) : 1;
 }
 
+/* Returns by what a liar multiplies what it sends. */
+static float falsehood(const struct sim *s, int host, uint64_t round) {
+	const float loud = 100, flipped = -4;
+	if (lies_so(s, host, LIE_LOUD) || (lies_so(s, host, LIE_LATE) && round == s->opt.rounds / 2))
+		return loud;
+	return lies_so(s, host, LIE_FLIPS) ? flipped : 1;
+}
+
 /* In a universe where contributions are to agree, one round of eight of a member points against
  * what all others go after. */
 static float direction(const struct sim *s, int host, uint64_t round) {
@@ -87,7 +95,7 @@ static enum rv_err step(struct replica *r, struct step_stats *out, struct rv_err
 	const struct sim *s = r->sim;
 	const int host = r->worker->host;
 	const uint64_t h = s->opt.steps_per_round, round = r->step / h, done = r->step % h;
-	const float times = 0.01f * loudness(s, host, round) * direction(s, host, round);
+	const float times = 0.01f * loudness(s, host, round) * direction(s, host, round) * falsehood(s, host, round);
 	/* A step that is done again, by another process, does not come out the same: so what a former
 	 * one sent is never taken for its successor's unnoticed. */
 	if (s->opt.leases && !reading_has(&r->reading, r->next, SIM_SEQUENCES))

@@ -75,8 +75,12 @@ static void tell(void *ctx, const struct session_event *e) {
 		oracle_wrong_state(s, w->host, e->text);
 		break;
 	case SESSION_LOGS_REFUSED:
-	case SESSION_LOGS_OLD_STORE:
+		if (strangers_misled(s, w->host))
+			break;
 		sim_fail(s, "w%d: document refused: %s", w->host, e->text);
+		break;
+	case SESSION_LOGS_OLD_STORE:
+		sim_fail(s, "w%d: an old document: %s", w->host, e->text);
 		break;
 	case SESSION_LOGS_FULL_HASH:
 		oracle_full_hash(s, w->host, e->round, e->hash);

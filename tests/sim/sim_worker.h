@@ -113,6 +113,14 @@ struct sim_scores {
 	struct sim_score of[NET_MAX_SCORES];
 };
 
+/* What one peer has given a member that fetches for ever, and what that asked for last. */
+struct sim_greed {
+	struct frame_fetch asked;
+	bool waits;
+	int64_t next_us; /* not before this does it ask again */
+	uint64_t given;  /* bytes, by this process of the peer */
+};
+
 struct sim_worker {
 	/* the machine */
 	struct sim_disk disk;
@@ -186,6 +194,8 @@ struct sim_worker {
 	struct donor *donor;
 	void *fetcher_memory, *fetch_core_memory, *donor_memory;
 	struct sim_part *parts;
+	struct sim_greed greed[SIM_ORDINARY];
+	uint8_t greedy_body[FRAME_FETCH_BYTES];
 	uint8_t *served; /* what the donor gives of: valid until it looks for something else */
 	struct sim_link links[SIM_MAX_WORKERS];
 	struct sim_ends ends; /* of connections */
@@ -286,6 +296,10 @@ void recovery_rewind(struct sim *s, int host, uint64_t round);
 /* sim_candidates.c: a worker's addresses in its report; those that the coordinator announces */
 void candidates_report(const struct sim_worker *w, struct report *rep);
 void candidates_confirm(struct sim *s, int host, struct report *rep);
+/* The coordinator starts; a record became durable: no member's address is announced anew without
+ * end. */
+void moves_begin(struct sim *s);
+void moves_record(struct sim *s, const struct core_record *rec);
 
 /* sim_peers.c */
 extern const struct session_links_ops sim_links_ops;

@@ -2,6 +2,7 @@
 #include "worker/transfer/donor_budget.h"
 
 #include "base/assert.h"
+#include "base/planted.h"
 
 enum { STATES = 2 };
 static const int64_t hour_us = INT64_C(3600) * 1000 * 1000;
@@ -49,7 +50,7 @@ static struct donor_account *take_account(struct donor_budget *b, int64_t now_us
 }
 
 int64_t donor_budget_left(struct donor_budget *b, int64_t now_us, uint64_t round, uint32_t member) {
-	if (b->whole_bytes == 0)
+	if (b->whole_bytes == 0 || RV_BUG("give-without-end"))
 		return INT64_MAX;
 	struct donor_account *a = find(b, member);
 	if (a == NULL) {
