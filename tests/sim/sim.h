@@ -163,7 +163,8 @@ struct sim_shown {
 struct sim_strangers {
 	int left;        /* keys that have not come yet */
 	uint32_t member; /* the latest that came; NET_NO_MEMBER: none, or banned */
-	int misled;      /* host; SIM_NOBODY: none */
+	int misled;      /* host; SIM_NOBODY: none, as the next */
+	int was_misled;  /* also after that has ended */
 	enum sim_other_run how;
 	uint64_t from_round;
 };
@@ -274,6 +275,8 @@ void strangers_join(struct sim *s, int n);
 void strangers_mislead(struct sim *s, int host, enum sim_other_run how, uint64_t from_round);
 /* Returns true if another run is shown to the host. */
 bool strangers_misled(const struct sim *s, int host);
+/* Returns true if the coordinator has sent the host to a bystander: its dials are bounded. */
+bool strangers_dial_anybody(const struct sim *s, int host);
 /* Makes a document for the host one of another run; false: it is not to be. */
 bool strangers_change(const struct sim *s, int host, struct document *d);
 /* Judges what a worker made of a document. Returns false if it was one of another run. */

@@ -439,7 +439,7 @@ void faults_start(struct sim *s) {
 	memset(s->plan->committed_us, 0, sizeof s->plan->committed_us);
 	s->was_withholder = s->was_liar = SIM_NOBODY;
 	s->liar = s->flip_victim = s->withholder = s->ghost = s->accuser = s->impostor = s->false_address = SIM_NOBODY;
-	s->strangers = (struct sim_strangers){.member = NET_NO_MEMBER, .misled = SIM_NOBODY};
+	s->strangers = (struct sim_strangers){.member = NET_NO_MEMBER, .misled = SIM_NOBODY, .was_misled = SIM_NOBODY};
 	memset(s->refuses, 0, sizeof s->refuses);
 	memset(s->lies, 0, sizeof s->lies);
 	for (int h = 0; h < SIM_HOSTS; h = sim_next_host(s, h))

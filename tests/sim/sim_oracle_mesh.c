@@ -343,7 +343,8 @@ static void check_strange(struct sim *s, int host) {
 	int lived = (int)((s->now_us - w->life_us) / EVERY_US);
 	int again = OF_A_MEMBER * (1 + w->comebacks), in_all = AT_MOST + lived;
 	int of_each = w->comebacks == 0 || again < in_all ? again : in_all;
-	int most = s->false_relays == 0 ? 0 : of_each * s->opt.n_workers + OPENINGS + lived;
+	const bool sent = s->false_relays != 0 || strangers_dial_anybody(s, host);
+	int most = !sent ? 0 : of_each * s->opt.n_workers + OPENINGS + lived;
 	w->strange++;
 	s->stats.strange_dials++;
 	if (w->strange > most)

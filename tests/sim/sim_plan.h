@@ -77,7 +77,7 @@ enum sim_fault_kind {
 	FAULT_NAT,           /* each of `set` has a home that nobody can dial; never heals, as the next */
 	FAULT_FALSE_ADDRESS, /* `host` states addresses that are nobody's */
 	FAULT_FALSE_RELAY,   /* the relay `peer` is in the hands of an attacker: `amount` (enum sim_falsehood) */
-	FAULT_MISLED,        /* from `round` on the coordinator shows `host` another run: `amount` (enum sim_other_run) */
+	FAULT_MISLED,        /* from `round` on the coordinator misleads `host`: `amount` (enum sim_other_run) */
 	FAULT_HOME,          /* `set` is one home, of kind `amount` (enum sim_home_kind), with traits `moment` */
 	/* at a time, or at a delicate moment of `host` */
 	FAULT_KILL,
@@ -111,8 +111,9 @@ enum sim_fault_kind {
 	FAULT_ROLLBACK,     /* the operator takes the last `amount` rounds back. Planted only */
 	SIM_FAULT_KINDS
 };
-/* What a coordinator asks for that nobody has agreed to. */
-enum sim_other_run { OTHER_CONFIGURATION, OTHER_ROUNDS, SIM_OTHER_RUNS };
+/* What a coordinator says that nobody has agreed to: the last, which a worker cannot know, a
+ * bystander's address for that of each member. */
+enum sim_other_run { OTHER_CONFIGURATION, OTHER_ROUNDS, OTHER_ADDRESSES, SIM_OTHER_RUNS };
 extern const char *const sim_fault_names[SIM_FAULT_KINDS];
 
 /* What a planted fault may wait for. */

@@ -50,7 +50,7 @@ void strangers_join(struct sim *s, int n) {
 /* ---- another run ---- */
 
 void strangers_mislead(struct sim *s, int host, enum sim_other_run how, uint64_t from_round) {
-	s->strangers.misled = host;
+	s->strangers.misled = s->strangers.was_misled = host;
 	s->strangers.how = how;
 	s->strangers.from_round = from_round;
 }
@@ -59,13 +59,33 @@ bool strangers_misled(const struct sim *s, int host) {
 	return host == s->strangers.misled;
 }
 
+/* Gives each member, as its only address, that of a bystander. */
+static void send_to_a_bystander(struct document *d) {
+	const struct sim_where at = homes_bystander();
+	for (int i = 0; i < d->n_members; i++) {
+		d->members[i].n_candidates = 1;
+		d->members[i].candidates[0].kind = CANDIDATE_SEEN;
+		where_text(&at, d->members[i].candidates[0].addr);
+	}
+}
+
+bool strangers_dial_anybody(const struct sim *s, int host) {
+	return host == s->strangers.was_misled && s->strangers.how == OTHER_ADDRESSES;
+}
+
 bool strangers_change(const struct sim *s, int host, struct document *d) {
 	if (!strangers_misled(s, host) || d->round < s->strangers.from_round)
 		return false;
-	if (s->strangers.how == OTHER_CONFIGURATION)
+	switch (s->strangers.how) {
+	case OTHER_CONFIGURATION:
 		d->run_hash.b[0] ^= 1;
-	else
+		break;
+	case OTHER_ROUNDS:
 		d->final_round += MORE_ROUNDS;
+		break;
+	default:
+		send_to_a_bystander(d);
+	}
 	return true;
 }
 
