@@ -415,9 +415,9 @@ static void plan_more_lies(struct sim_plan *p, const struct sim_options *o) {
 }
 
 /* A member to which the coordinator shows another run, where the others suffice, in one universe
- * of 24. Drawn apart. */
+ * of 64. Drawn apart. */
 static void plan_misled(struct sim_plan *p, const struct sim_options *o) {
-	enum { STREAM = 75, LEAST_WORKERS = 3, ONE_IN = 24 };
+	enum { STREAM = 75, LEAST_WORKERS = 3, ONE_IN = 64 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
 	if (o->n_workers < LEAST_WORKERS || (int)o->min_workers == o->n_workers)
 		return;
