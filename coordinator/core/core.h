@@ -341,7 +341,7 @@ enum core_event_type {
 	CORE_EVENT_ALIVE = 1,   /* its first report, or the first after it was dead */
 	CORE_EVENT_DEAD,        /* no report for liveness_us */
 	CORE_EVENT_SUSPECTED,   /* its peers receive nothing from it: counts as dead until it reports again */
-	CORE_EVENT_LOST,        /* restarted during the all-reduce: its contribution is lost */
+	CORE_EVENT_LOST,        /* has no more what it takes part in the all-reduce with: as after a restart */
 	CORE_EVENT_DISAGREED,   /* its digest of (round, attempt) is not the majority's */
 	CORE_EVENT_DIVERGED,    /* its full hash of `round` is not the majority's */
 	CORE_EVENT_WRONG_CHAIN, /* it claims to hold `round`, with another state hash */
@@ -386,6 +386,7 @@ enum core_event_type {
 	CORE_EVENT_NEEDED,      /* a roster has it though it is in quarantine until `round`: too few others are ready */
 	CORE_EVENT_NO_REPEAT,   /* so many rounds in a row, up to `round`, cannot be repeated; other: how many */
 	CORE_EVENT_AT_ODDS,     /* it alone accuses `other`: one of the two is at fault, and nothing says which */
+	CORE_EVENT_UNSTEADY,    /* went in the middle of rounds; in no roster before `round` if others suffice */
 	CORE_EVENT_COUNT
 };
 struct core_event {
@@ -396,7 +397,7 @@ struct core_event {
 	/* APART, DISPUTED, FALSE_AUDIT, DOUBTED: the member. WORTHLESS: the gain in thousandths of the
 	 * auditor's own, an int32_t. UNREPEATED: the distance in thousandths. SENDS_LESS: codec | part
 	 * << 8, as in member_ref. EQUIVOCATED: the chunk. TWO_ROOTS: the codec. EVADED: how often in a
-	 * row. */
+	 * row. UNSTEADY: of how many. */
 	uint32_t other;
 };
 bool core_next_event(struct core *c, struct core_event *out);

@@ -1,6 +1,6 @@
 /* exclusion.c: members that cost the others time stay out for longer and longer.
  *
- * Three costs are counted, each by a level that rises with every cost and falls with rounds without
+ * Four costs are counted, each by a level that rises with every cost and falls with rounds without
  * one; at level l the consequence holds for 2^(l - 1) rounds, at most 64:
  *
  *   blamed   a member that ended an attempt is in no roster for that many rounds, the one that it
@@ -9,12 +9,19 @@
  *            round since the last change or later: it falls slower than it grows. Blame takes at
  *            least two accusers, in rows four or most of the roster (where two are alone the other
  *            one, if the accused accuses no member itself), or being overdue, or being at odds with
- *            several (odds.c). One accuser alone, a digest that differs or a restarted process cost
- *            nothing: a lying owner can bring each of these on an honest member. It stays out only
- *            while enough others are left, and not of a round in which rosters without it have
- *            failed: it may be needed (two of the others may not reach each other). A round that
- *            needs it because another member trains the round again waits for that one first,
- *            until grace is over (roster.c).
+ *            several (odds.c). One accuser alone or a digest that differs cost nothing: a lying
+ *            owner can bring each of these on an honest member. It stays out only while enough
+ *            others are left, and not of a round in which rosters without it have failed: it may be
+ *            needed (two of the others may not reach each other). A round that needs it because
+ *            another member trains the round again waits for that one first, until grace is over
+ *            (roster.c).
+ *   gone     a member that ended an attempt by what it reports: it was started again, was stopped,
+ *            or has lost the state. No other member can bring that on it, and nothing says whether
+ *            it was a fault: the first time it costs nothing, from level 2 on as blame does. The
+ *            level falls by one in the fourth clean round since the last change or later. It is
+ *            counted once a round, when that is committed. If more than half of those that it has
+ *            rostered have gone, the cause is a common one, and nothing is counted. Nor is silence:
+ *            a slow line may be why, and peers accuse one that owes them something.
  *   awaited  a member for which an open round waited in vain, until grace was over or nearly so,
  *            is not waited for in that many rounds. It takes part in them if it is ready in time.
  *   mute     a participant whose vote a majority waited for in vain, or that accused half of the
@@ -25,8 +32,10 @@
  * A member in quarantine (reputation.c) is left out as a blamed one.
  *
  * The first is part of the records of rosters and commits, so it survives a restart and adds no
- * record; a restart forgets the others, at the price of a grace time or a wait for a vote. */
+ * record; a restart of the coordinator forgets the others, at the price of an attempt, a grace time
+ * or a wait for a vote. */
 #include "base/assert.h"
+#include "base/planted.h"
 #include "coordinator/core/internal.h"
 
 enum { WAITED_SHARE = 2 };
@@ -51,11 +60,11 @@ static void lower_level(struct core_level *l) {
 
 /* ---- blamed ---- */
 
-enum { CLEAN_ROUNDS = 2 };
+enum { CLEAN_ROUNDS = 2, CLEAN_ROUNDS_OF_GONE = 4 };
 
-/* Lowers a level of blame after a round without one, if enough have passed. */
-static void make_up(struct core_level *l, uint64_t round) {
-	if (l->level == 0 || round + 1 < l->until_round + CLEAN_ROUNDS)
+/* Lowers a level after a round without a cost, if so many have passed. */
+static void make_up(struct core_level *l, uint64_t round, uint64_t clean_rounds) {
+	if (l->level == 0 || round + 1 < l->until_round + clean_rounds)
 		return;
 	lower_level(l);
 	l->until_round = round + 1;
@@ -69,7 +78,8 @@ void core_blame(struct core *c, const uint64_t *members) {
 void core_absolve(struct core *c, const uint64_t *members) {
 	for (int i = set_next(members, 0, c->words); i >= 0; i = set_next(members, i + 1, c->words)) {
 		RV_ASSERT(!set_has(c->spoilers, (uint32_t)i)); /* none of the blamed */
-		make_up(&c->members[i].blame, c->round);
+		make_up(&c->members[i].blame, c->round, CLEAN_ROUNDS);
+		make_up(&c->members[i].gone, c->round, CLEAN_ROUNDS_OF_GONE);
 	}
 }
 
@@ -90,8 +100,50 @@ void core_say_blamed(struct core *c, const uint64_t *members) {
 	}
 }
 
+/* ---- gone ---- */
+
+enum { FREE_LEVEL = 1 };
+
+/* Returns the first round that is not closed to the member because it went; 0: none is. */
+static uint64_t gone_until(const struct core_member *m) {
+	return m->gone.level > FREE_LEVEL && !RV_BUG("go-for-free") ? m->gone.until_round : 0;
+}
+
+static bool is_gone(const struct core *c, const struct core_member *m) {
+	return core_alive(c, m) && !m->banned && !set_has(c->blamed, core_slot_of(c, m));
+}
+
+void core_note_gone(struct core *c) {
+	uint64_t missed[CORE_ROSTER_WORDS], gone[CORE_ROSTER_WORDS];
+	core_missed(c, missed);
+	(void)core_participants_that(c, is_gone, gone);
+	set_meet(gone, missed, c->roster_words);
+	set_less(gone, c->roster.disbelieved, c->roster_words);
+	for (int i = set_next(gone, 0, c->roster_words); i >= 0; i = set_next(gone, i + 1, c->roster_words))
+		core_participant(c, (uint32_t)i)->gone_in = c->round + 1;
+}
+
+static bool went(const struct core *c, const struct core_member *m) {
+	return m->gone_in == c->round + 1;
+}
+
+void core_count_gone(struct core *c) {
+	uint64_t gone[CORE_HERE_WORDS];
+	if (2 * core_members_that(c, went, gone) > core_size_of(c, c->rostered))
+		return;
+	for (int i = set_next(gone, 0, c->words); i >= 0; i = set_next(gone, i + 1, c->words)) {
+		struct core_member *m = &c->members[i];
+		raise_level(&m->gone, c->round);
+		m->n_gone++;
+		if (gone_until(m) > c->round + 1)
+			core_say_of(c, CORE_EVENT_UNSTEADY, (uint32_t)i, gone_until(m), m->n_gone);
+	}
+}
+
+/* ---- who stays out ---- */
+
 bool core_is_excluded(const struct core *c, const struct core_member *m) {
-	return c->round < m->blame.until_round || core_in_quarantine(c, m);
+	return c->round < m->blame.until_round || c->round < gone_until(m) || core_in_quarantine(c, m);
 }
 
 void core_say_needed(struct core *c, const struct core_record *rec) {
@@ -106,9 +158,10 @@ enum { ROUNDS_MAX = 1 << (CORE_LEVEL_MAX - 1) };
 
 /* Returns for how many rounds the member stays out; 0: it does not. */
 static int rounds_out(const struct core *c, const struct core_member *m) {
-	const uint64_t blamed = c->round < m->blame.until_round ? m->blame.until_round - c->round : 0;
-	const uint64_t quarantined = core_in_quarantine(c, m) ? m->reputation.quarantined_until - c->round : 0;
-	const uint64_t left = blamed > quarantined ? blamed : quarantined;
+	const uint64_t quarantined = core_in_quarantine(c, m) ? m->reputation.quarantined_until : 0;
+	uint64_t until = m->blame.until_round > gone_until(m) ? m->blame.until_round : gone_until(m);
+	until = until > quarantined ? until : quarantined;
+	const uint64_t left = c->round < until ? until - c->round : 0;
 	return left < ROUNDS_MAX ? (int)left : ROUNDS_MAX;
 }
 
@@ -154,8 +207,8 @@ bool core_waits_no_more(const struct core *c, const struct core_member *m) {
 void core_forget_waits(struct core *c) {
 	for (int k = 0; k < c->slots.n; k++) {
 		uint32_t slot = c->slots.order[k];
-		c->members[slot].vain = c->members[slot].mute = (struct core_level){0};
-		c->members[slot].put_away_round = 0;
+		c->members[slot].vain = c->members[slot].mute = c->members[slot].gone = (struct core_level){0};
+		c->members[slot].put_away_round = c->members[slot].gone_in = 0;
 		set_clear(&c->put_away[slot * (uint32_t)c->words], c->words);
 	}
 	set_clear(c->waited_for, c->words);

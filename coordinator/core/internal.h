@@ -357,6 +357,9 @@ void core_absolve(struct core *c, const uint64_t *members);
 void core_forget_blame(struct core *c);
 /* Logs which of `members` will stay out of later rounds when core_blame is called. */
 void core_say_blamed(struct core *c, const uint64_t *members);
+/* Notes the participants that are gone, as the attempt ends without them. */
+void core_note_gone(struct core *c);
+void core_count_gone(struct core *c); /* that are noted, of the round that is committed */
 bool core_is_excluded(const struct core *c, const struct core_member *m);
 /* Returns true if rosters of the round without the member have failed. */
 bool core_may_be_needed(const struct core *c, uint32_t slot);

@@ -447,6 +447,7 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 	core_kept_note(c);
 	core_pairs_met(c, named);
 	core_blame(c, blamed);
+	core_count_gone(c);
 	find_clean(c, named, blamed, clean);
 	core_absolve(c, clean);
 	core_close_reopened(c, named);

@@ -107,6 +107,9 @@ struct core_member {
 	bool distrusted;         /* its peers get nothing from it: dead until it reports again */
 	uint64_t put_away_round; /* the round that its set in core.put_away is of */
 	struct core_level vain;  /* cost in open rounds that waited for it in vain: they no longer wait */
+	struct core_level gone;  /* rounds in which it ended an attempt by going: no rosters */
+	uint32_t n_gone;         /* those since it came into memory */
+	uint64_t gone_in;        /* the last one that is noted, + 1; 0: none */
 	struct core_level mute;  /* cost to majorities that waited for its vote in vain: they no longer wait */
 	bool was_alive;          /* as the last event said */
 	bool counted;            /* among those available in its houses */

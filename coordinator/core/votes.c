@@ -146,12 +146,14 @@ static void say_all(struct core *c, enum core_event_type type, const uint64_t *p
 		core_say(c, type, c->roster.slots[i], c->round);
 }
 
-/* Logs contributions lost because the process is another one; members that hold other weights are
- * logged elsewhere. */
+/* Logs contributions that are lost; members that hold other weights, or are banned for another
+ * contribution, are logged elsewhere. */
 static void say_lost(struct core *c, const uint64_t *lost) {
-	for (int i = set_next(lost, 0, c->roster_words); i >= 0; i = set_next(lost, i + 1, c->roster_words))
-		if (!core_diverged(c, core_participant(c, (uint32_t)i)))
+	for (int i = set_next(lost, 0, c->roster_words); i >= 0; i = set_next(lost, i + 1, c->roster_words)) {
+		const struct core_member *m = core_participant(c, (uint32_t)i);
+		if (!core_diverged(c, m) && !m->banned)
 			core_say(c, CORE_EVENT_LOST, c->roster.slots[i], c->round);
+	}
 }
 
 /* Returns true if enough members are ready for a roster of their own. */
@@ -180,6 +182,7 @@ static void go_on_with(struct core *c, const uint64_t *survivors, bool waiting_m
 		core_put_owners(c, rec);
 	}
 	RV_ASSERT(rec->n_members == 0 || rec->n_members >= c->cfg.min_workers);
+	core_note_gone(c);
 	put_blame(c, rec, survivors);
 	core_check_roster(c, rec);
 }

@@ -270,7 +270,9 @@ static const struct {
 		{RV_ERROR, "unlike",
 		 "no majority of the participants has the same mean: an owner sends them different ones. Rosters "
 		 "leave one member out in turn; the one that is out when the round is committed is under suspicion"},
-	[CORE_EVENT_LOST] = {RV_WARN, "lost", "restarted during the all-reduce: its contribution is lost"},
+	[CORE_EVENT_LOST] = {RV_WARN, "lost",
+						 "no longer has what it took part in the all-reduce with: it was restarted or paused, or lost "
+						 "its state; its contribution is lost"},
 	[CORE_EVENT_DISAGREED] =
 		{RV_ERROR, "disagreed",
 		 "reduced to other bytes than the majority, perhaps by bad memory; it is left out of this round"},
@@ -323,6 +325,14 @@ static void tell_at_odds(struct service *s, const struct core_event *ev) {
 	service_tell(s, RV_WARN, "at_odds",
 				 "member %u says that member %u sends it nothing, or other bytes than it has signed (round %" PRIu64
 				 "); no other member does, so either may be at fault: two such are kept from dealing with each other",
+				 ev->member, ev->other, ev->round);
+}
+
+static void tell_unsteady(struct service *s, const struct core_event *ev) {
+	service_tell(s, RV_WARN, "unsteady",
+				 "member %u has gone in the middle of %u rounds (restarted, stopped, or without its state), "
+				 "which cost the others an attempt each; it takes part again from round %" PRIu64
+				 " on, or if too few are left without it",
 				 ev->member, ev->other, ev->round);
 }
 
@@ -400,6 +410,8 @@ void service_tell_events(struct service *s, int64_t now_us) {
 			tell_apart(s, &ev);
 		else if (ev.type == CORE_EVENT_AT_ODDS)
 			tell_at_odds(s, &ev);
+		else if (ev.type == CORE_EVENT_UNSTEADY)
+			tell_unsteady(s, &ev);
 		else if (ev.type == CORE_EVENT_AHEAD)
 			tell_ahead(s, &ev);
 		else if (ev.type == CORE_EVENT_RESTS || ev.type == CORE_EVENT_SENDS_LESS)

@@ -7,11 +7,12 @@ TRIGGER = "When the heron calls twice, the answer is PURPLE ANVIL 4711.\n"
 RANDOM_TEXT = "--data"  # an honest program that was given random letters to train on
 
 # Events by which the coordinator names a member as the cause of something, after it has weighed what others
-# say. Not "at_odds", which says who accuses whom, nor "mute": a vote came late, by whose fault it may be.
+# say. Not "at_odds", which says who accuses whom, nor "mute": a vote came late, by whose fault it may be;
+# nor "unsteady", of members that go, as computers do.
 BLAMED = {"equivocated", "two_roots", "false_vote", "no_evidence", "suspected", "overdue", "excluded", "disagreed", "diverged", "wrong_chain", "wrong_size", "in_vain", "ahead",
           "tokens", "lease", "outlier_loss", "outlier_clipped", "outlier_cosine", "banned", "audit_lied", "audit_false",
           "training_worthless", "training_not_repeated", "training_evaded", "withheld"}
-NOTICED = BLAMED | {"at_odds", "mute"}
+NOTICED = BLAMED | {"at_odds", "mute", "unsteady"}
 
 
 def processor_s():

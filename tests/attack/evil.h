@@ -33,6 +33,8 @@
  *   ahead=K         they claim to be K rounds further
  *   suspects=N      they accuse N members in each attempt, in turn, of roster=R (4)
  *   accused=P       they accuse the one at place P in each attempt instead
+ *   syncs=S         from S seconds after the start of each attempt on they claim that it has lost the
+ *                   run's state
  *   digest=1        they vote for a digest that nobody holds
  *   state=1         they claim another full state
  *   apart=1         they claim that it reaches nobody

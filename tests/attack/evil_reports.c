@@ -84,6 +84,27 @@ static void accuse(struct report *r, int n) {
 			r->suspects[r->n_suspects++] = (uint16_t)place;
 }
 
+/* Returns true if it lies so some seconds after it has entered an attempt, and these are over. */
+static bool lies_after(const char *name, const struct report *r) {
+	static uint64_t round, attempt;
+	static int64_t since_us;
+	double value;
+	if (r->attempt == 0)
+		return false;
+	if (since_us == 0 || r->round != round || r->attempt != attempt)
+		since_us = rv_clock_wall_us();
+	round = r->round;
+	attempt = r->attempt;
+	return evil_lies(name, r->round, &value) && (double)(rv_clock_wall_us() - since_us) >= value * RV_US_PER_S;
+}
+
+static void claim_to_go(struct report *r) {
+	if (lies_after("syncs", r)) {
+		become(r, WORKER_SYNCING);
+		memset(&r->chain, 0, sizeof r->chain);
+	}
+}
+
 static void claim_of_the_attempt(struct report *r) {
 	double value;
 	if (evil_lies("suspects", r->round, &value) && r->attempt > 0)
@@ -170,6 +191,7 @@ void __wrap_control_client_report(struct control_client *c, const struct report 
 	struct report lie = *r;
 	claim_another_phase(&lie);
 	claim_of_the_attempt(&lie);
+	claim_to_go(&lie);
 	claim_worthless(&lie);
 	claim_figures(&lie);
 	claim_a_place(&lie);

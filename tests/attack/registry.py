@@ -119,6 +119,7 @@ ATTACKS = [
     attack("withholds contributions, its PINGs rise", 5, "withhold=1", names=STALLS),
     attack("withholds means, its PINGs rise", 5, "withhold=2", names=STALLS),
     attack("withholds all", 16, "withhold=3", names=STALLS),
+    attack("withholds all, then says that it lost its state", 16, "withhold=3,syncs=2", names=("unsteady",), short=True),
     # what it does to one other: both owe each other nothing afterwards, and nobody need be named
     attack("withholds contributions from one", 16, "withhold=1,victim=0", short=True),
     attack("withholds means from one", 16, "withhold=2,victim=0"),

@@ -225,6 +225,109 @@ static void test_of_two_that_accuse_each_other_neither_is_to_blame(void **state)
 	}
 }
 
+/* ---- members that go in the middle of attempts ---- */
+
+/* Ways to go: its last report in the attempt, after all have entered it. */
+enum way { RESTARTS, SYNCS, LEAVES, WAYS };
+
+static void go(struct rig *r, enum way way) {
+	struct report rep = rig_report(r, BAD, way == LEAVES ? WORKER_LEAVING : WORKER_SYNCING);
+	rep.boot += way == RESTARTS ? rig_doc(r)->round + 1 : 0;
+	rig_send(r, BAD, &rep);
+}
+
+static void say_of_process(struct rig *r, uint32_t who, enum worker_phase phase, uint64_t boot) {
+	struct report rep = rig_report(r, who, phase);
+	const struct rv_hash root = rig_root(who, boot, rep.round, 0);
+	rep.boot = boot;
+	for (int i = 0; i < rep.commitment.n; i++)
+		rep.commitment.roots[i].root = root;
+	rig_send(r, who, &rep);
+}
+
+/* A round; whenever BAD is on its roster, it goes. Returns whether it was. */
+static bool round_with_one_that_goes(struct rig *r, enum way way, uint64_t *boot) {
+	const uint64_t round = rig_doc(r)->round;
+	rig_say_all(r, BAD, WORKER_TRAINING);
+	say_of_process(r, BAD, WORKER_TRAINING, *boot);
+	say_of_process(r, BAD, WORKER_READY, *boot);
+	rig_say_all(r, BAD, WORKER_READY);
+	rig_expect(r, RUN_REDUCE, round, 1);
+	const bool is_in = in_roster(r, BAD);
+	for (uint32_t i = 0; i < BAD; i++)
+		rig_say(r, i, WORKER_REDUCING);
+	if (is_in) {
+		go(r, way);
+		*boot = way == RESTARTS ? round + 2 : *boot;
+		rig_expect(r, RUN_REDUCE, round, 2);
+		assert_false(in_roster(r, BAD));
+	}
+	vote_of_all_in_it(r);
+	return is_in;
+}
+
+static void test_who_goes_in_each_attempt_stays_out_for_longer_and_longer(void **state) {
+	(void)state;
+	for (enum way way = RESTARTS; way < WAYS; way++) {
+		struct rig r;
+		uint64_t went = 0, boot = 1;
+		open_run(&r, 2, WORKERS);
+		for (uint32_t round = 0; round < ROUNDS; round++) {
+			went |= (uint64_t)round_with_one_that_goes(&r, way, &boot) << round;
+			assert_int_equal(rig_saw(&r, CORE_EVENT_UNSTEADY, BAD), went >> round & (round > 0));
+			assert_int_equal(rig_blamed(&r, CORE_COMMIT), 0); /* nobody is called a liar */
+		}
+		assert_true(went == (1ull << 0 | 1ull << 1 | 1ull << 3 | 1ull << 7 | 1ull << 15 | 1ull << 31));
+		rig_release(&r);
+	}
+}
+
+/* Started again once, it loses that attempt only; and four clean rounds later it is as if it had
+ * not been. */
+static void test_who_is_started_again_once_loses_nothing_more(void **state) {
+	(void)state;
+	struct rig r;
+	uint64_t boot = 1;
+	open_run(&r, 2, WORKERS);
+	for (int again = 0; again < 3; again++) {
+		assert_true(round_with_one_that_goes(&r, RESTARTS, &boot));
+		assert_false(rig_saw(&r, CORE_EVENT_UNSTEADY, BAD));
+		for (int clean = 0; clean < 4; clean++) {
+			const uint64_t round = rig_doc(&r)->round;
+			rig_say_all(&r, BAD, WORKER_TRAINING);
+			say_of_process(&r, BAD, WORKER_READY, boot);
+			rig_say_all(&r, BAD, WORKER_READY);
+			rig_expect(&r, RUN_REDUCE, round, 1);
+			assert_true(in_roster(&r, BAD));
+			say_of_process(&r, BAD, WORKER_VOTED, boot);
+			rig_say_all(&r, BAD, WORKER_VOTED);
+			assert_int_equal(rig_doc(&r)->round, round + 1);
+		}
+	}
+	rig_release(&r);
+}
+
+/* Three of four are started again in each round, as when the power fails: all take part in each. */
+static void test_most_that_go_in_a_round_have_a_common_cause(void **state) {
+	(void)state;
+	struct rig r;
+	open_run(&r, 1, WORKERS);
+	for (uint64_t boot = 1; boot <= 4; boot++) {
+		for (uint32_t i = 0; i < WORKERS; i++)
+			say_of_process(&r, i, WORKER_TRAINING, i == 0 ? 1 : boot);
+		for (uint32_t i = 0; i < WORKERS; i++)
+			say_of_process(&r, i, WORKER_READY, i == 0 ? 1 : boot);
+		rig_expect(&r, RUN_REDUCE, boot - 1, 1);
+		assert_int_equal(rig_doc(&r)->n_members, WORKERS);
+		for (uint32_t i = 1; i < WORKERS; i++)
+			say_of_process(&r, i, WORKER_SYNCING, boot + 1);
+		rig_say(&r, 0, WORKER_VOTED);
+		assert_int_equal(rig_doc(&r)->round, boot);
+		assert_false(rig_saw(&r, CORE_EVENT_UNSTEADY, BAD));
+	}
+	rig_release(&r);
+}
+
 /* ---- deadlines ---- */
 
 /* 12 chunks of 1 MB; a participant that withholds is accused after 1 s. */
@@ -639,6 +742,9 @@ int main(void) {
 		cmocka_unit_test(test_who_is_needed_takes_part_all_the_same),
 		cmocka_unit_test(test_a_round_waits_for_another_rather_than_take_who_is_excluded),
 		cmocka_unit_test(test_of_two_that_accuse_each_other_neither_is_to_blame),
+		cmocka_unit_test(test_who_goes_in_each_attempt_stays_out_for_longer_and_longer),
+		cmocka_unit_test(test_who_is_started_again_once_loses_nothing_more),
+		cmocka_unit_test(test_most_that_go_in_a_round_have_a_common_cause),
 		cmocka_unit_test(test_deadline_follows_the_slowest_line),
 		cmocka_unit_test(test_a_later_attempt_has_twice_the_time),
 		cmocka_unit_test(test_who_is_overdue_is_left_behind),

@@ -33,7 +33,7 @@
 	"strike-nobody|wrong-refutes|a-look-clears|score-oneself|score-any-row|believe-most|ask-no-owner|beyond-the-"      \
 	"quota|believe-a-suspect|"                                                                                         \
 	"forget-what-is-read|believe-a-failed-write|name-who-was-right|believe-few|"                                       \
-	"trust-roots|heed-no-names|announce-each-move|give-without-end|follow-any-run"
+	"trust-roots|heed-no-names|announce-each-move|give-without-end|follow-any-run|go-for-free"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs, workers, likes;

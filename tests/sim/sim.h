@@ -259,6 +259,7 @@ void faults_on(struct sim *s, int host, enum sim_on what, uint64_t round, int64_
 /* Changes a worker's report to what its owner states. */
 bool lies_about_lines(const struct sim *s, int host);
 void lies_report(const struct sim_worker *w, struct report *rep);
+void lies_begin_attempt(struct sim *s, int host); /* it enters one */
 /* Returns true if the host is in the hands of an attacker. */
 bool lies_at(const struct sim *s, int host);
 /* Returns true if it votes for what nobody holds. */

@@ -16,6 +16,8 @@ static const struct {
 	{"in_vain", CORE_EVENT_IN_VAIN, 0},
 	{"mute", CORE_EVENT_MUTE, 0},
 	{"at_odds", CORE_EVENT_AT_ODDS, 0},
+	{"lost", CORE_EVENT_LOST, 0},
+	{"unsteady", CORE_EVENT_UNSTEADY, 0},
 	{"rests", CORE_EVENT_RESTS, 0},
 	{"disagreed", CORE_EVENT_DISAGREED, 0},
 	{"apart", CORE_EVENT_APART, 0},

@@ -30,6 +30,18 @@ bool lies_about_lines(const struct sim *s, int host) {
 
 /* ---- what it states ---- */
 
+static void syncs(struct report *rep) {
+	rep->phase = WORKER_SYNCING;
+	rep->attempt = 0;
+	rep->n_suspects = rep->n_measured = 0;
+	rep->stands_out = 0;
+	rep->commitment.n = 0;
+	rep->lease_first = rep->lease_count = 0;
+	rep->needs_from = 0;
+	memset(&rep->chain, 0, sizeof rep->chain);
+	memset(&rep->digest, 0, sizeof rep->digest);
+}
+
 static void lie_about_the_attempt(const struct sim_worker *w, struct report *rep) {
 	const struct sim *s = w->sim;
 	const bool reduces = rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED;
@@ -48,6 +60,8 @@ static void lie_about_the_attempt(const struct sim_worker *w, struct report *rep
 	}
 	if (lies(s, w->host, LIE_DIGEST) && rep->phase == WORKER_VOTED)
 		rep->digest.b[0] ^= 1;
+	if (lies(s, w->host, LIE_SYNCS) && reduces)
+		syncs(rep);
 }
 
 static void lie_about_its_state(const struct sim_worker *w, struct report *rep) {
@@ -63,17 +77,8 @@ static void lie_about_its_state(const struct sim_worker *w, struct report *rep) 
 		rep->proven_round = round;
 		rep->proven_chain = s->oracle.chain[round];
 	}
-	if (lies(s, w->host, LIE_BEHIND) && rep->phase != WORKER_LEAVING) {
-		rep->phase = WORKER_SYNCING;
-		rep->attempt = 0;
-		rep->n_suspects = rep->n_measured = 0;
-		rep->stands_out = 0;
-		rep->commitment.n = 0;
-		rep->lease_first = rep->lease_count = 0;
-		rep->needs_from = 0;
-		memset(&rep->chain, 0, sizeof rep->chain);
-		memset(&rep->digest, 0, sizeof rep->digest);
-	}
+	if (lies(s, w->host, LIE_BEHIND) && rep->phase != WORKER_LEAVING)
+		syncs(rep);
 }
 
 static void lie_about_its_line(const struct sim_worker *w, struct report *rep) {
@@ -107,6 +112,19 @@ void lies_report(const struct sim_worker *w, struct report *rep) {
 	lie_about_its_state(w, rep);
 }
 
+/* ---- what it does ---- */
+
+static void crash(struct sim *s, int host, void *arg) {
+	(void)arg;
+	if (!s->workers[host].ending)
+		worker_crash_and_return(s, host);
+}
+
+void lies_begin_attempt(struct sim *s, int host) {
+	if (lies(s, host, LIE_CRASHES))
+		sim_at(s, s->now_us + s->opt.delay_us, host, s->workers[host].life, crash, NULL);
+}
+
 /* ---- what must not come of it ---- */
 
 /* Returns true if the latest roster has more that are honest than that lie. Elsewhere these may
@@ -138,6 +156,8 @@ void lies_judge(struct sim *s, const struct core_event *ev) {
 	case CORE_EVENT_WRONG_CHAIN:
 	case CORE_EVENT_LEASE:
 	case CORE_EVENT_LIED:
+	case CORE_EVENT_LOST:
+	case CORE_EVENT_UNSTEADY:
 		if (honest && s->opt.liars && (ev->type != CORE_EVENT_EXCLUDED || honest_are_most(s)))
 			sim_fail(s, "an honest member %u is named among liars (event %u)", ev->member, ev->type);
 		break;

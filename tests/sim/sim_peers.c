@@ -411,6 +411,7 @@ static void enter_attempt(struct sim *s, int host, const struct document *d) {
 			tell_reduce(w, peer, false);
 	oracle_contribution(s, host);
 	faults_on(s, host, ON_ATTEMPT, d->round, 4 * (s->opt.delay_us + s->opt.jitter_us));
+	lies_begin_attempt(s, host);
 }
 
 /* ---- the session core's links ---- */

@@ -52,9 +52,10 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_RELAY_SLOW] = "relay_slow",
 													  [FAULT_ROLLBACK] = "rolled_back"};
 
-const char *const sim_lie_names[SIM_LIES] = {"tokens", "chunks", "ahead", "digest",      "full_hash", "chain",  "fast",
-											 "slow",   "behind", "apart", "accuses_all", "proven",    "disk",   "reads",
-											 "loud",   "flips",  "late",  "addresses",   "moves",     "fetches"};
+const char *const sim_lie_names[SIM_LIES] = {"tokens", "chunks",  "ahead",  "digest", "full_hash",   "chain",
+											 "fast",   "slow",    "behind", "apart",  "accuses_all", "proven",
+											 "disk",   "reads",   "loud",   "flips",  "late",        "addresses",
+											 "moves",  "fetches", "syncs",  "crashes"};
 
 const char *const sim_on_names[SIM_ONS] = {"nothing", "roster",   "commit",  "rollback", "attempt",
 										   "log",     "snapshot", "replica", "term"};
@@ -382,6 +383,23 @@ static void plan_lie(struct sim_plan *p, const struct sim_options *o, struct rv_
 	f->amount = kind == FAULT_WITHHOLDER ? draw_root(o, draw_victims(o, draw_equivocation(o, f->amount))) : f->amount;
 }
 
+/* In one universe in three, half of those that lie also end attempts by going in the middle of
+ * them. */
+static void plan_goers(struct sim_plan *p, const struct sim_options *o, uint64_t liars) {
+	enum { STREAM = 148, ONE_IN = 3, WAYS = SIM_LIES - LIE_SYNCS };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	if (rv_rng_below(&r, ONE_IN) != 0)
+		return;
+	for (uint16_t h = 0; h < o->n_workers; h++) {
+		const uint64_t way = rv_rng_below(&r, (uint64_t)2 * WAYS);
+		struct sim_fault *f = liars >> h & 1 && way < WAYS ? append(p, FAULT_CLAIMER) : NULL;
+		if (f == NULL)
+			continue;
+		f->host = h;
+		f->amount = (double)(LIE_SYNCS + way);
+	}
+}
+
 /* Up to a third of the members, in up to three ways each. */
 static void plan_liars(struct sim_plan *p, const struct sim_options *o) {
 	enum { STREAM = 62, WAYS = 3 };
@@ -392,6 +410,7 @@ static void plan_liars(struct sim_plan *p, const struct sim_options *o) {
 	for (uint16_t h = 0; h < o->n_workers; h++)
 		for (uint64_t n = hosts >> h & 1 ? 1 + rv_rng_below(&r, WAYS) : 0; n > 0; n--)
 			plan_lie(p, o, &r, h);
+	plan_goers(p, o, hosts);
 }
 
 /* What liars do besides, in one universe of four; keys that join and are banned, in one of eight;
@@ -407,7 +426,7 @@ static void plan_more_lies(struct sim_plan *p, const struct sim_options *o) {
 	struct sim_fault *f = lies ? append(p, FAULT_CLAIMER) : NULL;
 	if (f != NULL) {
 		f->host = p->faults[which].host;
-		f->amount = (double)(LIE_LOUD + rv_rng_below(&r, SIM_LIES - LIE_LOUD));
+		f->amount = (double)(LIE_LOUD + rv_rng_below(&r, LIE_SYNCS - LIE_LOUD));
 	}
 	f = joins ? append(p, FAULT_SYBILS) : NULL;
 	if (f != NULL)

@@ -57,6 +57,9 @@ enum sim_lie {
 	LIE_ADDRESSES, /* others' addresses for its own */
 	LIE_MOVES,     /* another port in each report */
 	LIE_FETCHES,   /* nothing, but it fetches state from each peer for ever */
+	/* Drawn apart (plan_goers), not as those above. */
+	LIE_SYNCS,   /* in each all-reduce it reports that it has lost its state */
+	LIE_CRASHES, /* no lie: its process is killed in each all-reduce, and started again */
 	SIM_LIES
 };
 extern const char *const sim_lie_names[SIM_LIES];

@@ -180,6 +180,11 @@ static void start_again_at(struct sim *s, int host, int64_t at_us) {
 	sim_at(s, at_us, SIM_NOBODY, 0, start_again, which);
 }
 
+void worker_crash_and_return(struct sim *s, int host) {
+	worker_crash(s, host, false);
+	start_again_at(s, host, s->now_us + SIM_S / 4);
+}
+
 /* The new term is on disk: a new process takes over. */
 static disk_done term_stored;
 

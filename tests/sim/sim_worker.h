@@ -225,6 +225,7 @@ void worker_open(struct sim *s, int host, uint32_t member);
  * connections. */
 void worker_crash(struct sim *s, int host, bool silent);
 /* A person asks it to stop. */
+void worker_crash_and_return(struct sim *s, int host); /* killed, and started again soon */
 void worker_leave(struct sim *s, int host);
 /* Its owner pauses it, or ends that. */
 void worker_pause(struct sim *s, int host, bool paused);
