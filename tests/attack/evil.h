@@ -7,6 +7,8 @@
  *   noise=F         noise of F times its norm, in its place
  *   zero=1          zeros in its place
  *   stale=1         what it gave in the first of these rounds, again and again
+ *   copies=S        what the outer optimizer keeps (its momentum, which all members hold), chunk by
+ *                   chunk at the norm of its own contribution times S, in its place
  *   half=1          its own in rounds with even numbers, zeros in the others
  *   nap=S           it waits so many seconds before each
  *   lazy=1          it makes every second step of a round only, and claims that it has made all

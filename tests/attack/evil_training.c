@@ -38,17 +38,35 @@ static bool evil_now(uint64_t round) {
 	return (double)round >= from && (double)round < until;
 }
 
-static void fill_noise(float *x, size_t n, double factor, struct rv_rng *rng) {
-	double norm2 = 0, sum = 0;
+static double norm_of(const float *x, size_t n) {
+	double norm2 = 0;
 	for (size_t i = 0; i < n; i++)
 		norm2 += (double)x[i] * (double)x[i];
+	return sqrt(norm2);
+}
+
+static void fill_noise(float *x, size_t n, double factor, struct rv_rng *rng) {
+	const double norm = norm_of(x, n);
+	double sum = 0;
 	for (size_t i = 0; i < n; i++) {
 		double z = rv_rng_normal(rng);
 		sum += z * z;
 		x[i] = (float)z;
 	}
 	for (size_t i = 0; i < n; i++)
-		x[i] = (float)((double)x[i] * factor * sqrt(norm2 / sum));
+		x[i] = (float)((double)x[i] * factor * norm / sqrt(sum));
+}
+
+/* Puts chunk k of the outer optimizer's momentum in the place of x, at its norm; there is none
+ * before the first outer step. */
+static void copy_momentum(const struct global_state *g, uint32_t k, float *x, size_t n) {
+	double times;
+	if (!evil("copies", &times) || g->state[0] == NULL)
+		return;
+	const float *momentum = g->state[0] + global_round_chunk_at(&g->cfg, g->round, k);
+	const double norm = norm_of(momentum, n), own = norm_of(x, n);
+	for (size_t i = 0; i < n && norm > 0; i++)
+		x[i] = (float)((double)momentum[i] * times * own / norm);
 }
 
 static void corrupt(float *x, size_t n, uint64_t round, struct rv_rng *rng) {
@@ -74,6 +92,7 @@ static void corrupt_vector(const struct global_state *g, uint8_t *vector) {
 		uint8_t *at = vector + chunking_offset_bytes(&chunks, c, k);
 		size_t n = chunking_len(&chunks, k);
 		RV_ASSERT(c->decode(c, at, n, x, NULL) == RV_OK);
+		copy_momentum(g, k, x, n);
 		corrupt(x, n, g->round, &rng);
 		RV_ASSERT(c->encode(c, x, n, at, NULL) == RV_OK);
 	}

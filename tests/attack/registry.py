@@ -27,6 +27,7 @@ SCORED = {"audit-training": 0.5, "audit-window": 15}
 WORTHLESS = ("training_worthless",)
 REPEATED = {**SCORED, "audit-training": 1, "audit-repeat": 1}
 UNREPEATED = ("training_not_repeated",)
+COPIED = "it points where the run goes, at the usual norm: only audits that repeat the steps tell it (audit-repeat)"
 SMALL = "in so small a run an auditor's own gain is often within four errors of nothing: it measures nothing"
 PROOFS = ("audit_lied", "banned", "equivocated", "two_roots")
 VOTES = ("disagreed", "false_vote", "no_evidence")
@@ -55,6 +56,7 @@ ATTACKS = [
     attack("x-4 and 1000 times the tokens", 12, "scale=-4,tokens=1024000", config={"weight-by-tokens": "true"},
            cheats="weights", names=("tokens", *OUTLIERS)),
     attack("rides free every other round", "own", "half=1", cheats="weights"),
+    attack("copies the momentum at its own norm", "own", "copies=1", cheats="weights", names=OUTLIERS, missing=COPIED),
     # the same where training is audited
     attack("zeros, audited", 8, "zero=1", config=SCORED, names=WORTHLESS),
     attack("noise of its norm, audited", 8, "noise=1", config=SCORED, names=WORTHLESS),
@@ -62,11 +64,13 @@ ATTACKS = [
     attack("the same few sequences, audited", 10, "other=16", config=SCORED, names=WORTHLESS, missing=SMALL),
     attack("x-1, audited", 7, "scale=-1", config=SCORED, names=WORTHLESS),
     attack("rides free every other round, audited", "own", "half=1", config=SCORED, names=WORTHLESS, missing=SMALL),
+    attack("copies the momentum at its own norm, audited", "own", "copies=1,nap=1", config=SCORED, names=WORTHLESS, missing=COPIED),
     # the same where its steps are made again; it naps, so that rounds last as long as audits need
     attack("half of the steps, repeated", "own", "lazy=1,nap=1", config=REPEATED, names=UNREPEATED),
     attack("stale, repeated", 8, "stale=1,nap=1", config=REPEATED, names=UNREPEATED),
     attack("the same few sequences, repeated", 10, "other=16,nap=1", config=REPEATED, names=UNREPEATED),
     attack("rides free every other round, repeated", "own", "half=1,nap=1", config=REPEATED, names=UNREPEATED),
+    attack("copies the momentum at its own norm, repeated", "own", "copies=1,nap=1", config=REPEATED, names=UNREPEATED),
     attack("keeps auditors away, audited", "own", "cut=1,zero=1,nap=6",
            config={**SCORED, "audit-window": 6}, names=("training_evaded", "withheld", *WORTHLESS)),
     # means
