@@ -11,18 +11,25 @@
 
 enum { CHUNKS = 32, ELEMS = 256, MOST = 64 };
 
-static double own[CHUNKS], mean[CHUNKS], work[CHUNKS];
+static double own[CHUNKS], mean[CHUNKS], cosine[CHUNKS], work[CHUNKS];
 
 /* Sets ordinary ones: of four contributions that are partly alike. */
 static void make_ordinary(double scale) {
 	for (int i = 0; i < CHUNKS; i++) {
 		own[i] = scale * (1 + 0.1 * (i % 7));
 		mean[i] = 0.5 * (1 + 0.1 * (i % 5));
+		cosine[i] = 0.2 + 0.1 * (i % 6);
 	}
 }
 
 static int64_t look(void) {
-	return stands_out(own, mean, CHUNKS, work);
+	struct stands_out_chunk chunks[CHUNKS];
+	for (int i = 0; i < CHUNKS; i++)
+		chunks[i] = (struct stands_out_chunk){.own = own[i],
+											  .mean = mean[i],
+											  .both = mean[i] < 0 ? 0 : cosine[i] * sqrt(own[i] * mean[i]),
+											  .known = mean[i] >= 0};
+	return stands_out(chunks, CHUNKS, work);
 }
 
 static void the_largest_beside_the_own_one_is_found(void **state) {
@@ -76,6 +83,25 @@ static void nothing_is_known_of_zeros_or_of_one_chunk(void **state) {
 	assert_int_equal(look(), -1);
 }
 
+static void one_that_points_the_other_way_is_found(void **state) {
+	(void)state;
+	make_ordinary(1);
+	cosine[4] = -0.1; /* of what this worker alone has read in another way */
+	assert_int_equal(look(), -1);
+	cosine[11] = -0.9;
+	assert_int_equal(look(), 11);
+	mean[3] *= 64 * 64; /* does more harm */
+	assert_int_equal(look(), 3);
+	make_ordinary(1);
+	own[11] = 1e-9;
+	cosine[11] = -0.9; /* it has read next to nothing there */
+	assert_int_equal(look(), -1);
+	make_ordinary(1);
+	for (int i = 0; i < CHUNKS; i++)
+		cosine[i] = i % 3 == 0 ? 0.1 : -0.3; /* its own contribution is what is unlike the others */
+	assert_int_equal(look(), -1);
+}
+
 /* Chunks of contributions in which everybody has a share, from 0 to all, in common. */
 static void draw(struct rv_rng *rng, int n_in, float x[][ELEMS], double alike) {
 	for (int k = 0; k < ELEMS; k++) {
@@ -85,10 +111,10 @@ static void draw(struct rv_rng *rng, int n_in, float x[][ELEMS], double alike) {
 	}
 }
 
-static double power(const float *x) {
+static double product(const float *x, const float *y) {
 	double sum = 0;
 	for (int k = 0; k < ELEMS; k++)
-		sum += (double)x[k] * (double)x[k];
+		sum += (double)x[k] * (double)y[k];
 	return sum / ELEMS;
 }
 
@@ -114,10 +140,13 @@ static void no_mean_of_usual_contributions_stands_out(void **state) {
 					.ops = rules[rule], .contributions = &codec_fp32, .mean = &codec_fp32, .params = {.clip = 1.25}};
 				assert_int_equal(merge_chunk(&r, in, weights, n_in, ELEMS, scratch, NULL, encoded, NULL, NULL), RV_OK);
 				memcpy(decoded, encoded, sizeof decoded);
-				own[c] = power(x[0]);
-				mean[c] = power(decoded);
+				own[c] = product(x[0], x[0]);
+				mean[c] = product(decoded, decoded);
+				cosine[c] = product(x[0], decoded) / sqrt(own[c] * mean[c]);
 			}
 			assert_int_equal(look(), -1);
+			cosine[4] *= -1; /* all have this in common */
+			assert_int_equal(look(), 4);
 			mean[5] *= 64 * 64;
 			assert_int_equal(look(), 5);
 		}
@@ -130,6 +159,7 @@ int main(void) {
 		cmocka_unit_test(a_small_contribution_names_what_stands_out_and_no_honest_mean),
 		cmocka_unit_test(rows_that_it_has_not_read_do_not_stand_out),
 		cmocka_unit_test(nothing_is_known_of_zeros_or_of_one_chunk),
+		cmocka_unit_test(one_that_points_the_other_way_is_found),
 		cmocka_unit_test(no_mean_of_usual_contributions_stands_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

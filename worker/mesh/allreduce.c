@@ -52,16 +52,15 @@ struct allreduce {
 	struct rv_hash *recoded_nodes;                   /* of `recoded` */
 	uint8_t *proof;
 	void *grid_memory;
-	struct grid *grid;      /* NULL: not running */
-	const uint8_t *encoded; /* this worker's contribution, by the run's codec */
-	const float *last;      /* global_last_mean(): from which the rule starts; NULL: it does not */
-	const uint8_t *own;     /* as it is sent: that, or `recoded` */
-	uint8_t *recoded;       /* NULL: not made in this round */
-	double own_norm2;       /* sum of squares of the contribution; INFINITY: nothing is checked by it */
-	/* Of the most chunks that there are, of each: mean squares of the values of the contribution,
-	 * and of the mean that another one made (-1: not known); and memory for as many. */
-	double *own_squares, *mean_squares, *squares;
-	bool two_levels; /* a roster of rows; the columns that this worker owns in its row: */
+	struct grid *grid;                 /* NULL: not running */
+	const uint8_t *encoded;            /* this worker's contribution, by the run's codec */
+	const float *last;                 /* global_last_mean(): from which the rule starts; NULL: it does not */
+	const uint8_t *own;                /* as it is sent: that, or `recoded` */
+	uint8_t *recoded;                  /* NULL: not made in this round */
+	double own_norm2;                  /* sum of squares of the contribution; INFINITY: nothing is checked by it */
+	struct stands_out_chunk *compared; /* of each chunk: the contribution with the mean of another one */
+	double *compare_work;              /* as many */
+	bool two_levels;                   /* a roster of rows; the columns that this worker owns in its row: */
 	int n_columns;
 	struct owner_range columns[NET_MAX_ROW];
 	uint8_t own_codec; /* id of the codec of `own`; 0: the run's */
@@ -241,6 +240,19 @@ static double mean_times(const struct allreduce *a, uint32_t chunk) {
 	return !a->two_levels ? MEAN_TIMES : own ? COLUMN_MEAN_TIMES : ROW_MEAN_TIMES;
 }
 
+/* Compares the mean in `scratch` with this worker's own contribution. */
+static enum rv_err compare(struct allreduce *a, uint32_t chunk, size_t n, double norm2, struct rv_errtext *et) {
+	const struct codec *sent = global_sent(a->cfg.global);
+	float *own = a->measured.values; /* free while nothing is merged */
+	struct stands_out_chunk *c = &a->compared[chunk];
+	RV_TRY(sent->decode(sent, a->encoded + chunking_offset_bytes(&a->chunks, sent, chunk), n, own, et));
+	double both = 0;
+	for (size_t i = 0; i < n; i++)
+		both += (double)own[i] * (double)a->scratch[i];
+	*c = (struct stands_out_chunk){.own = c->own, .mean = norm2 / (double)n, .both = both / (double)n, .known = true};
+	return RV_OK;
+}
+
 /* Checks an owner's mean. Where contributions are limited to a multiple of their median norm
  * (outer/merge.h), no mean is MEAN_TIMES as large as this worker's whole contribution, unless that
  * one is next to nothing: 500 steps beside one give some 500. In rows an honest owner passes on
@@ -250,7 +262,7 @@ static enum rv_err check_chunk(void *ctx, uint32_t chunk, const uint8_t *data, s
 	const size_t n = chunking_len(&a->chunks, chunk);
 	RV_TRY(a->cfg.global->codec->decode(a->cfg.global->codec, data, n, a->scratch, et));
 	const double norm2 = sum_of_squares(a->scratch, n), times = mean_times(a, chunk);
-	a->mean_squares[chunk] = norm2 / (double)n;
+	RV_TRY(compare(a, chunk, n, norm2, et));
 	if (norm2 <= times * times * a->own_norm2)
 		return RV_OK;
 	return rv_fail(et, RV_E_RANGE,
@@ -259,8 +271,8 @@ static enum rv_err check_chunk(void *ctx, uint32_t chunk, const uint8_t *data, s
 				   chunk, sqrt(norm2 / a->own_norm2), times);
 }
 
-/* Sets a->own_squares, and a->own_norm2, by which means are checked. In rows owners check the sums
- * of short rows, too, in which nothing is limited: so all sums and means are limited there. */
+/* Begins a->compared, and sets a->own_norm2, by which means are checked. In rows owners check the
+ * sums of short rows, too, in which nothing is limited: so all sums and means are limited there. */
 static enum rv_err measure_own(struct allreduce *a, const struct document *d, struct rv_errtext *et) {
 	const struct merge_rule rule = global_merge(a->cfg.global);
 	const struct codec *sent = global_sent(a->cfg.global);
@@ -271,8 +283,7 @@ static enum rv_err measure_own(struct allreduce *a, const struct document *d, st
 		const size_t n = chunking_len(&a->chunks, c);
 		RV_TRY(sent->decode(sent, a->encoded + chunking_offset_bytes(&a->chunks, sent, c), n, a->scratch, et));
 		const double norm2 = sum_of_squares(a->scratch, n);
-		a->own_squares[c] = norm2 / (double)n;
-		a->mean_squares[c] = -1;
+		a->compared[c] = (struct stands_out_chunk){.own = norm2 / (double)n};
 		sum += norm2;
 	}
 	a->own_norm2 = limited && sum > 0 ? sum : INFINITY;
@@ -294,16 +305,15 @@ enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce *
 	a->scratch = malloc((merging + g->chunks.chunk_elems) * sizeof(float));
 	a->grid_memory = malloc(grid_size());
 	a->proof = malloc(REDUCE_LEAVES_BYTES);
-	a->squares = malloc(3 * (size_t)g->chunks.n_chunks * sizeof(double));
-	if (!a->squares || !a->reduced || !a->flags || !a->scratch || !a->grid_memory || !a->proof) {
+	a->compared = calloc(g->chunks.n_chunks, sizeof *a->compared);
+	a->compare_work = calloc(g->chunks.n_chunks, sizeof *a->compare_work);
+	if (!a->compared || !a->compare_work || !a->reduced || !a->flags || !a->scratch || !a->grid_memory || !a->proof) {
 		enum rv_err e =
 			rv_fail(et, RV_E_NOMEM, "no memory for the all-reduce of %zu bytes", global_max_payload_bytes(g));
 		allreduce_free(a);
 		return e;
 	}
 	a->measured.values = a->scratch + merging;
-	a->own_squares = a->squares + g->chunks.n_chunks;
-	a->mean_squares = a->own_squares + g->chunks.n_chunks;
 	*out = a;
 	return RV_OK;
 }
@@ -325,7 +335,8 @@ void allreduce_free(struct allreduce *a) {
 	free(a->recoded);
 	free(a->recoded_nodes);
 	free(a->proof);
-	free(a->squares);
+	free(a->compared);
+	free(a->compare_work);
 	free(a->flags);
 	free(a->scratch);
 	free(a->grid_memory);
@@ -649,7 +660,7 @@ const struct merge_measured *allreduce_measured(const struct allreduce *a) {
 }
 
 int64_t allreduce_stands_out(const struct allreduce *a) {
-	return stands_out(a->own_squares, a->mean_squares, a->chunks.n_chunks, a->squares);
+	return stands_out(a->compared, a->chunks.n_chunks, a->compare_work);
 }
 
 const uint8_t *allreduce_own(const struct allreduce *a, size_t *bytes) {
