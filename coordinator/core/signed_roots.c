@@ -16,10 +16,29 @@ static bool same_signed(const struct report *a, const struct report *b) {
 		   memcmp(a->signatures, b->signatures, a->commitment.n * sizeof a->signatures[0]) == 0;
 }
 
+static bool sends_in(const struct core *c, uint8_t codec) {
+	bool known = codec == 0; /* the run's own */
+	for (int i = 0; i < c->cfg.n_slow_codecs; i++)
+		known |= c->cfg.slow_codecs[i] == codec;
+	return known;
+}
+
+/* Refuses roots for codecs that no member of the run sends in: each would cost the check of a
+ * signature. */
+static enum rv_err check_codecs(const struct core *c, const struct report *rep, struct rv_errtext *et) {
+	for (int i = 0; i < rep->commitment.n; i++)
+		if (!sends_in(c, rep->commitment.roots[i].codec))
+			return rv_fail(et, RV_E_INVALID,
+						   "report: it commits to a contribution in codec %u, which members of this run do not send",
+						   rep->commitment.roots[i].codec);
+	return RV_OK;
+}
+
 enum rv_err core_check_signed(const struct core *c, const struct core_member *m, const struct report *rep,
 							  struct rv_errtext *et) {
 	if (c->cfg.seals.verify == NULL || (m->reported && same_signed(rep, &m->last)) || RV_BUG("trust-roots"))
 		return RV_OK;
+	RV_TRY(check_codecs(c, rep, et));
 	return report_check_signed(rep, c->cfg.run_id, m->key, &c->cfg.seals, et);
 }
 

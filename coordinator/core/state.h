@@ -298,8 +298,12 @@ struct core_leases {
 #define CORE_FREE_LEASES(cfg) ((cfg)->lease_round > 0 ? 4 * (cfg)->max_here + 64 : 0)
 #define CORE_CONSUMED(cfg)    ((cfg)->lease_round > 0 ? 64 * (cfg)->max_here : 0)
 
-/* An audit of a chunk of a committed round (audits.c). */
-enum { CORE_AUDITS = 128, CORE_AUDITORS = 7 /* asked for one chunk, at most */ };
+/* An audit of a chunk of a committed round (audits.c). In each round of the window one more than is
+ * drawn may be named. */
+enum {
+	CORE_AUDITS = (NET_MAX_AUDITS + 1) * (CORE_AUDIT_ROUNDS + 1),
+	CORE_AUDITORS = 7 /* asked for one chunk, at most */
+};
 struct core_auditor {
 	uint32_t member;
 	uint8_t verdict; /* enum audit_verdict; 0: none yet */

@@ -136,8 +136,9 @@ struct report_path {
 struct report {
 	uint32_t version; /* decoded: that of its encoding */
 	/* Microseconds of wall clock when the process started, one more for each snapshot that it
-	 * installed since, and for each all-reduce that a pause ended: a later boot supersedes, and
-	 * what peers hold of an earlier one is void. */
+	 * installed since, for each all-reduce that a pause ended, and for each other commitment that
+	 * it makes in one round: a later boot supersedes, and what peers hold of an earlier one is
+	 * void. */
 	uint64_t boot;
 	uint64_t term; /* term in which it works: its rounds and votes of another term decide nothing */
 	uint64_t seq;  /* grows within a boot; an older report is ignored */

@@ -358,6 +358,7 @@ static void start_report(struct control_client *c) {
 	c->report_version = c->version; /* a document may change it before the answer comes */
 	c->latest.probed = c->probed;
 	report_encode(&c->latest, c->version, &w);
+	RV_ASSERT(!w.failed); /* addresses of members are numeric, so the largest report fits */
 	c->latest_changed = false;
 	start(&c->report, (struct http_request){.path = "/v1/report",
 											.body = c->buffer,

@@ -65,8 +65,8 @@ static bool fetches_text(const struct session *s, const struct run_config *run) 
 }
 
 /* Returns the least of the text that a worker can read from without fetching it again and again:
- * what the coordinator states, or else all of the longest text that is read from everywhere in it.
- * */
+ * what the coordinator states, or else all of the longest text that is read from everywhere in
+ * it. */
 static uint64_t least_text(const struct session *s) {
 	enum { TOKEN_BYTES = 2 };
 	return s->about.text_least_bytes > 0 ? s->about.text_least_bytes
