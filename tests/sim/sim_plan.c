@@ -413,9 +413,9 @@ static void plan_liars(struct sim_plan *p, const struct sim_options *o) {
 	plan_goers(p, o, hosts);
 }
 
-/* What liars do besides, in one universe of four; keys that join and are banned, in one of eight;
- * in none of those that CMakeLists.txt names. Drawn apart: what else happens in a universe stays
- * the same. */
+/* What liars do besides, in one universe of four; keys that join and are banned, in one of eight
+ * where the workers keep their seats; in none of those that CMakeLists.txt names. Drawn apart: what
+ * else happens in a universe stays the same. */
 static void plan_more_lies(struct sim_plan *p, const struct sim_options *o) {
 	enum { STREAM = 130, ONE_IN = 4, MOST_KEYS = 40 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
@@ -428,7 +428,7 @@ static void plan_more_lies(struct sim_plan *p, const struct sim_options *o) {
 		f->host = p->faults[which].host;
 		f->amount = (double)(LIE_LOUD + rv_rng_below(&r, LIE_SYNCS - LIE_LOUD));
 	}
-	f = joins ? append(p, FAULT_SYBILS) : NULL;
+	f = joins && o->n_workers <= SIM_ORDINARY / 2 ? append(p, FAULT_SYBILS) : NULL;
 	if (f != NULL)
 		f->amount = 1 + (double)rv_rng_below(&r, MOST_KEYS);
 }
