@@ -112,9 +112,7 @@ __global__ void __launch_bounds__(ADAMW8_THREADS) adamw8_kernel(adamw8_arrays s,
 	int span = span_of(s.ends, s.n_spans, at);
 #pragma unroll
 	for (int i = 0; i < LANE_ELEMS; i++) {
-		if (i >= place.count)
-			break;
-		while (at + i >= s.ends[span])
+		while (i < place.count && at + i >= s.ends[span])
 			span++;
 		adamw_element(&p[i], &m[i], &v[i], g[i], s.decays[span], a);
 	}
