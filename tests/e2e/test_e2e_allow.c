@@ -259,9 +259,12 @@ static double owned_percent(struct e2e *e) {
 }
 
 static void wait_owned(struct e2e *e, double least, double most) {
-	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "that share of the chunks");
-		 owned_percent(e) < least || owned_percent(e) > most;)
-		deadline_pause(&d);
+	char what[96] = "that share of the chunks";
+	double owned = owned_percent(e);
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, what); owned < least || owned > most; deadline_pause(&d)) {
+		owned = owned_percent(e);
+		snprintf(what, sizeof what, "%.0f %% of the chunks instead of %.0f to %.0f", owned, least, most);
+	}
 }
 
 /* Waits until contributions have no more tokens than a share of 1 % leaves processor time for, with
@@ -278,16 +281,18 @@ static void wait_shorter(const struct e2e *e, const struct work *before) {
 				  before->tokens, before->processor_ms, now.tokens, few);
 }
 
-/* What a cap leaves of a line and of a processor, the run asks for: chunks and inner steps. */
+/* What a cap leaves of a line and of a processor, the run asks for: chunks and inner steps. With
+ * three members one whose line is two thirds of the others' owns nothing, one with three quarters
+ * 9 %: lines that a busy machine shows as 20 % slower than they are still count as equal here. */
 static void the_run_follows_caps(struct e2e *e) {
-	enum { EQUAL = 25, FEW = 10 };
-	wait_owned(e, EQUAL, 100);
+	enum { LIKE_OTHERS = 6, FEW = 3 };
+	wait_owned(e, LIKE_OTHERS, 100);
 	const struct work before = work_a_round(e);
-	tell_ok(e, "set max-up=4mbit cpu-share=1", "In force now, and kept.");
+	tell_ok(e, "set max-up=3mbit cpu-share=1", "In force now, and kept.");
 	wait_shorter(e, &before);
 	wait_owned(e, 0, FEW);
 	tell_ok(e, "set max-up=20mbit cpu-share=100", "In force now, and kept.");
-	wait_owned(e, EQUAL, 100);
+	wait_owned(e, LIKE_OTHERS, 100);
 }
 
 static void settings_change_while_it_runs(void **state) {
