@@ -36,6 +36,13 @@ static enum rv_err allocate(struct global_state *g, struct rv_errtext *et) {
 	return rv_fail(et, RV_E_NOMEM, "no memory for the shared state of %zu parameters (%.0f MB)", c->n, mb);
 }
 
+static enum rv_err check_chunks(const struct global_config *c, struct rv_errtext *et) {
+	if (c->n > 0 && c->chunks.n_chunks <= GLOBAL_MAX_CHUNKS)
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE, "%zu parameters in chunks of %zu: must be 1..%d chunks; use larger chunks", c->n,
+				   c->chunks.chunk_elems, GLOBAL_MAX_CHUNKS);
+}
+
 enum rv_err global_config_of(const struct run_config *run, size_t n, const struct fragment_layers *layers,
 							 const struct rv_hash *run_hash, struct global_config *out, struct rv_errtext *et) {
 	size_t chunk_elems = run->chunk_elems > 0 ? (size_t)run->chunk_elems : chunking_default_elems(n);
@@ -47,14 +54,8 @@ enum rv_err global_config_of(const struct run_config *run, size_t n, const struc
 	out->codec = codec_registry[run_config_mean_codec(run)];
 	out->sent = out->sent == out->codec ? NULL : out->sent;
 	out->optimizer = outer_registry[run->outer];
+	RV_TRY(check_chunks(out, et));
 	return fragments_make(&out->chunks, (uint32_t)run->fragments, layers, &out->fragments, et);
-}
-
-static enum rv_err check_chunks(const struct global_config *c, struct rv_errtext *et) {
-	if (c->n > 0 && c->chunks.n_chunks <= GLOBAL_MAX_CHUNKS)
-		return RV_OK;
-	return rv_fail(et, RV_E_RANGE, "%zu parameters in chunks of %zu: must be 1..%d chunks; use larger chunks", c->n,
-				   c->chunks.chunk_elems, GLOBAL_MAX_CHUNKS);
 }
 
 enum rv_err global_config_of_run(const struct run_config *run, const struct rv_hash *run_hash,
@@ -63,8 +64,7 @@ enum rv_err global_config_of_run(const struct run_config *run, const struct rv_h
 	RV_TRY(model_extent_of(run, &e, et));
 	const struct fragment_layers layers = {
 		.begin = e.layers_begin, .layer_elems = e.layer_elems, .n = (int)run->n_layer};
-	RV_TRY(global_config_of(run, e.n_params, &layers, run_hash, out, et));
-	return check_chunks(out, et);
+	return global_config_of(run, e.n_params, &layers, run_hash, out, et);
 }
 
 void global_resolve_chunks(struct run_config *run) {

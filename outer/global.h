@@ -48,13 +48,13 @@ enum rv_err global_check_run(const struct run_config *run, struct rv_errtext *et
 void global_resolve_chunks(struct run_config *run);
 /* Derives how a run averages n parameters: its codec, optimizer, chunks and fragments. One
  * function, so that workers, the lab and a replay of a worker's files cannot differ. RV_E_RANGE:
- * fragments_make refuses. */
+ * fragments_make refuses, or there are more than GLOBAL_MAX_CHUNKS chunks. */
 enum rv_err global_config_of(const struct run_config *run, size_t n, const struct fragment_layers *layers,
 							 const struct rv_hash *run_hash, struct global_config *out, struct rv_errtext *et);
 
 /* Does the same with the vector and layers of the configuration's model (base/model_shape.h), which
  * is not built, so that the coordinator cuts the vector as its workers do. The faults of
- * global_config_of and model_extent_of; RV_E_RANGE: more than GLOBAL_MAX_CHUNKS chunks. */
+ * global_config_of and model_extent_of. */
 enum rv_err global_config_of_run(const struct run_config *run, const struct rv_hash *run_hash,
 								 struct global_config *out, struct rv_errtext *et);
 

@@ -137,6 +137,11 @@ static void test_impossible_models_are_refused(void **state) {
 	struct rv_errtext et = {0};
 	cfg.norm_eps = 1e-3;
 	assert_fault(memory_plan_make(&q, &p, &et), RV_E_RANGE, &et, "norm-eps");
+	cfg = fixture_config();
+	cfg.n_layer = 24;
+	cfg.n_embd = 1024;
+	cfg.chunk_elems = 256;
+	assert_fault(memory_plan_make(&q, &p, &et), RV_E_RANGE, &et, "must be 1..1048576 chunks");
 }
 
 static void test_the_line(void **state) {
