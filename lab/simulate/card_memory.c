@@ -11,7 +11,7 @@ const struct card_room card_rooms[CARD_ROOMS] = {
 	{2, 24 * GB, SIZE_MAX}, {8, 24 * GB, SIZE_MAX}, {8, 80 * GB, SIZE_MAX},
 };
 
-enum { HEAD_CHANNELS = 64, MOST_HEADS = 128, PAPER_HEADS = 12, PAPER_MORE_LAYERS = 3, MOST_LAYERS = 48 };
+enum { HEAD_CHANNELS = 64, MOST_HEADS = 256, PAPER_HEADS = 12, PAPER_MORE_LAYERS = 3, MOST_LAYERS = 48 };
 
 enum rv_err card_run_of(const char *model, int64_t sequences, struct run_config *run, struct rv_errtext *et) {
 	const struct rv_preset *preset;
@@ -71,11 +71,14 @@ enum rv_err card_largest(const struct card_room *room, int64_t sequences, struct
 		struct card_answer a;
 		const int middle = some + (none - some) / 2;
 		set_shape(&run, middle);
-		RV_TRY(card_plan(&run, room, &any, &a, et));
-		if (a.fits)
+		const enum rv_err e = card_plan(&run, room, &any, &a, et);
+		if (e != RV_OK && e != RV_E_RANGE)
+			return e;
+		const bool fits = e == RV_OK && a.fits; /* RV_E_RANGE: larger than a run may be */
+		if (fits)
 			*out = a;
-		some = a.fits ? middle : some;
-		none = a.fits ? none : middle;
+		some = fits ? middle : some;
+		none = fits ? none : middle;
 	}
 	return RV_OK;
 }
