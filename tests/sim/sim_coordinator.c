@@ -534,6 +534,48 @@ static void on_pairs(struct sim *s, int host, const struct http_head *head, cons
 	reply(s, host, *head, STATUS_OK, bytes, rv_writer_len(&w));
 }
 
+/* As coordinator/service/joins.c: a member that has given up its slot comes back under its number.
+ * Returns true if its request can be taken; else it is refused, up to when that is durable. */
+static bool recall(struct sim *s, int host, const struct http_head *head) {
+	struct sim_coordinator *c = &s->coordinator;
+	struct core_record rec;
+	bool found = false;
+	uint8_t key[NET_KEY_BYTES];
+	sim_key_of(s, host, key);
+	if (head->what == HTTP_CONFIG || core_find_key(c->core, key) >= 0)
+		return true;
+	enum rv_err e = c->store.store.ops->away(&c->store.store, key, 0, &rec, &found, NULL);
+	RV_ASSERT(e == RV_OK);
+	if (found && !rec.banned)
+		e = core_return(c->core, s->now_us, &rec, NULL);
+	if (!found || (!rec.banned && e == RV_OK && head->what == HTTP_JOIN))
+		return true;
+	reply(s, host, *head, rec.banned ? STATUS_FORBIDDEN : STATUS_BUSY, NULL, 0);
+	return false;
+}
+
+static void take(struct sim *s, int host, const struct http_head *head, const uint8_t *body, size_t n) {
+	switch ((enum http_what)head->what) {
+	case HTTP_CONFIG:
+		reply(s, host, *head, STATUS_OK, "", 1);
+		break;
+	case HTTP_JOIN:
+		on_join(s, host, head, body, n);
+		break;
+	case HTTP_REPORT:
+		on_report(s, host, head, body, n);
+		break;
+	case HTTP_EVIDENCE:
+		on_evidence(s, host, head, body, n);
+		break;
+	case HTTP_PAIRS:
+		on_pairs(s, host, head, body, n);
+		break;
+	default:
+		on_document(s, host, head);
+	}
+}
+
 void coordinator_receive(struct sim *s, const struct packet *p) {
 	struct http_head head;
 	memcpy(&head, p->data, sizeof head);
@@ -546,25 +588,8 @@ void coordinator_receive(struct sim *s, const struct packet *p) {
 			hang_up_on(s, p->src, &head);
 		return;
 	}
-	switch ((enum http_what)head.what) {
-	case HTTP_CONFIG:
-		reply(s, p->src, head, STATUS_OK, "", 1);
-		break;
-	case HTTP_JOIN:
-		on_join(s, p->src, &head, body, n);
-		break;
-	case HTTP_REPORT:
-		on_report(s, p->src, &head, body, n);
-		break;
-	case HTTP_EVIDENCE:
-		on_evidence(s, p->src, &head, body, n);
-		break;
-	case HTTP_PAIRS:
-		on_pairs(s, p->src, &head, body, n);
-		break;
-	default:
-		on_document(s, p->src, &head);
-	}
+	if (recall(s, p->src, &head))
+		take(s, p->src, &head, body, n);
 	coordinator_turn(s);
 }
 
