@@ -138,20 +138,19 @@ static bool are_alone(const struct core *c, const struct core_accusations *a) {
 }
 
 /* Counts pairs: two that accuse each other, if no other has more accusers; or one that accuses
- * another alone. */
+ * another alone. Where no third member is there both go on owning. */
 static void note_pair(struct core *c, struct core_accusations *a, uint32_t i, uint32_t j, int most) {
 	bool forth = core_has_accused(a, i, j), back = core_has_accused(a, j, i);
 	bool mutual = forth && back && a->accusers[i] == most && a->accusers[j] == most;
-	bool alone = forth != back && most == 1 && !are_alone(c, a);
+	bool alone = forth != back && most == 1;
 	if (!mutual && !alone)
 		return;
-	const bool at_odds = core_pair_strike(c, i, j) || core_rows_many(&c->roster.rows);
-	if (are_alone(c, a))
-		return;
+	const bool two = are_alone(c, a), strikes = mutual || !two;
+	const bool at_odds = strikes && (core_pair_strike(c, i, j) || core_rows_many(&c->roster.rows));
 	core_say_of(c, CORE_EVENT_AT_ODDS, c->roster.slots[forth ? i : j], c->round, c->roster.members[forth ? j : i]);
 	set_add(a->at_odds, i);
 	set_add(a->at_odds, j);
-	if (at_odds)
+	if (at_odds && !two)
 		core_odds_note(c, forth ? i : j, forth ? j : i);
 }
 
@@ -194,13 +193,14 @@ static void note_few(struct core *c, const struct core_accusations *a, uint32_t 
 /* Returns true for at least two accusers that are not few beside the roster, or, where two are
  * alone, for the other one if `who` accuses no participant; and for one that has been at odds with
  * too many, or with most others. A roster of two that a liar has brought about is no reason to
- * believe it. */
+ * believe it, nor are two without which there is no roster: neither can be left out, and blame
+ * would only keep one of them from those that join later. */
 static bool is_to_blame(const struct core *c, const struct core_accusations *a, uint32_t who) {
 	if (core_odds_blame(c, c->roster.slots[who]))
 		return true;
 	if (a->n > 2)
 		return a->accusers[who] > 1 && !is_word_of_few(a, who);
-	return a->accusers[who] == 1 && a->accuses[who] == 0 && are_alone(c, a);
+	return a->accusers[who] == 1 && a->accuses[who] == 0 && are_alone(c, a) && c->cfg.min_workers < 2;
 }
 
 /* Returns true if the participant is put away because it or another one is at fault: it reports,
@@ -268,6 +268,7 @@ static int find_worst(const struct core *c, const struct core_accusations *a, co
 static void distrust(struct core *c, struct core_accusations *a) {
 	int weights[NET_MAX_ROSTER], most = 0;
 	uint64_t away[CORE_ROSTER_WORDS] = {0};
+	const bool alone = are_alone(c, a);
 	for (uint32_t i = 0; i < (uint32_t)a->n; i++)
 		weights[i] = against(c, a, i);
 	for (;;) {
@@ -286,7 +287,7 @@ static void distrust(struct core *c, struct core_accusations *a) {
 		if (to_blame)
 			set_add(c->blamed, core_slot_of(c, m));
 		m->distrusted = true;
-		if (to_blame || !is_one_of_two(c, a, worst))
+		if ((to_blame && !alone) || !is_one_of_two(c, a, worst))
 			core_say(c, CORE_EVENT_SUSPECTED, core_slot_of(c, m), c->round);
 		put_away(c, a, worst, weights);
 	}

@@ -225,6 +225,41 @@ static void test_of_two_that_accuse_each_other_neither_is_to_blame(void **state)
 	}
 }
 
+/* A round that has come to nothing opens again after a while. */
+static void open_again(struct rig *r, int n) {
+	rig_say_all(r, n, WORKER_READY);
+	for (int s = 0; s < 60 && rig_doc(r)->phase != RUN_REDUCE; s++) {
+		rig_wait(r, RIG_S);
+		rig_say_all(r, n, WORKER_READY);
+	}
+	assert_int_equal(rig_doc(r)->phase, RUN_REDUCE);
+}
+
+/* Neither can be left out, and nothing says which one lies: once a third member is there, a round
+ * has both. */
+static void test_of_two_that_are_needed_neither_is_to_blame(void **state) {
+	(void)state;
+	struct rig r;
+	open_run(&r, 2, 2);
+	for (int k = 0; k < 3; k++) {
+		open_again(&r, 2);
+		rig_say_all(&r, 2, WORKER_REDUCING);
+		accuse(&r, 0, 1 << 1);
+		rig_wait(&r, 2 * RIG_S);
+		assert_true(rig_saw(&r, CORE_EVENT_AT_ODDS, 0));
+		say_spoiled(&r, 0);
+		assert_int_not_equal(rig_doc(&r)->phase, RUN_REDUCE);
+		assert_int_equal(rig_blamed(&r, CORE_ROSTER), 0);
+		assert_false(rig_saw(&r, CORE_EVENT_SUSPECTED, 1));
+		assert_false(rig_saw(&r, CORE_EVENT_EXCLUDED, 1));
+	}
+	rig_join(&r, 3);
+	open_again(&r, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_true(in_roster(&r, i));
+	rig_release(&r);
+}
+
 /* ---- members that go in the middle of attempts ---- */
 
 /* Ways to go: its last report in the attempt, after all have entered it. */
@@ -742,6 +777,7 @@ int main(void) {
 		cmocka_unit_test(test_who_is_needed_takes_part_all_the_same),
 		cmocka_unit_test(test_a_round_waits_for_another_rather_than_take_who_is_excluded),
 		cmocka_unit_test(test_of_two_that_accuse_each_other_neither_is_to_blame),
+		cmocka_unit_test(test_of_two_that_are_needed_neither_is_to_blame),
 		cmocka_unit_test(test_who_goes_in_each_attempt_stays_out_for_longer_and_longer),
 		cmocka_unit_test(test_who_is_started_again_once_loses_nothing_more),
 		cmocka_unit_test(test_most_that_go_in_a_round_have_a_common_cause),
