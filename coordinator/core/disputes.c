@@ -130,7 +130,7 @@ enum rv_err core_testify(struct core *c, int64_t now_us, const uint8_t key[NET_K
 void core_dispute_end(struct core *c) {
 	c->dispute.n = 0;
 	c->dispute.given[0] = c->dispute.given[1] = false;
-	c->dispute.of_owners = c->dispute.has_proof = false;
+	c->dispute.of_owners = c->dispute.without_final = c->dispute.has_proof = c->dispute.has_liar = false;
 }
 
 /* Returns the time that an asked participant has: its list may be long, and its line slow. */
@@ -212,26 +212,40 @@ static bool ask(struct core *c, const uint64_t *votes, const uint64_t *best) {
 }
 
 /* Voids the attempt, and puts away its participant that has signed twice, as one that has spoiled
- * it: no more members can be banned. */
-static void put_away_unbanned(struct core *c, const struct equivocation *proof) {
-	const int slot = core_find(c, proof->member);
-	RV_ASSERT(slot >= 0 && core_place(c, (uint32_t)slot) >= 0);
-	core_say_of(c, CORE_EVENT_EQUIVOCATED, (uint32_t)slot, c->round, proof->chunk);
-	set_add(c->blamed, (uint32_t)slot);
+ * it. */
+static void put_away(struct core *c, uint32_t slot, uint32_t chunk) {
+	RV_ASSERT(core_place(c, slot) >= 0);
+	core_say_of(c, CORE_EVENT_EQUIVOCATED, slot, c->round, chunk);
+	set_add(c->blamed, slot);
 	c->members[slot].distrusted = true;
 	c->owners_apart = true;
 	core_dispute_end(c);
 }
 
-/* Records the proof of what was shown, which bans the owner. */
+/* Records the proof of what was shown, which bans the owner; if no more members can be banned, it
+ * is put away instead. */
 static enum core_settling convict(struct core *c) {
-	RV_ASSERT(c->dispute.has_proof);
+	const struct core_dispute *d = &c->dispute;
+	RV_ASSERT(d->has_proof);
 	if (!core_has_ban_room(c)) {
-		put_away_unbanned(c, &c->dispute.proof);
+		const int slot = core_find(c, d->proof.member);
+		RV_ASSERT(slot >= 0);
+		put_away(c, (uint32_t)slot, d->proof.chunk);
 		return CORE_SETTLED;
 	}
-	core_push_proof(c, &c->dispute.proof);
+	core_push_proof(c, &d->proof);
 	return CORE_SETTLING;
+}
+
+/* Bans a final owner by what others have shown of it. Its two seals are over different parts of the
+ * lists, so they are no proof without these, and documents have none. */
+static enum core_settling ban_final(struct core *c) {
+	const uint32_t slot = c->roster.slots[c->dispute.liar];
+	RV_ASSERT(c->dispute.has_liar && !c->dispute.has_proof);
+	if (core_has_ban_room(c))
+		c->members[slot].want_banned = true;
+	put_away(c, slot, c->dispute.chunk);
+	return CORE_SETTLED;
 }
 
 /* Gives up those that were asked and are gone, or late. Returns true if it has. */
@@ -302,6 +316,8 @@ enum core_settling core_dispute(struct core *c, const uint64_t *votes, const uin
 		core_dispute_end(c);
 	if (d->has_proof)
 		return convict(c);
+	if (d->has_liar)
+		return ban_final(c);
 	core_watch_owners(c, votes);
 	if (d->n == 2 && give_up(c, votes))
 		return CORE_SETTLED;

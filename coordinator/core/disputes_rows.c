@@ -8,9 +8,11 @@
  *   as one whose vote is false.
  * - Else the final owner has signed a list for each of them, and these differ.
  *
- * An owner that has not voted has nothing to show. It is waited for as a vote that is missing is;
- * then it is put away, and the attempt is void: one of the lists that were shown is false. In a
- * round that happens three times at most; then the majority decides. */
+ * An owner whose vote is missing, or does not count, has nothing to show. If it is the final one,
+ * nothing is needed of it: its row has shown what it signed there, and the other owner shows what it
+ * signed for that one. If these differ it is banned. Any other is waited for as a vote that is
+ * missing is; then it is put away, and the attempt is void: one of the lists that were shown is
+ * false. In a round that happens three times at most; then the majority decides. */
 #include "base/assert.h"
 #include "base/merkle.h"
 #include "base/planted.h"
@@ -96,17 +98,24 @@ bool core_void_what_differs(struct core *c, const uint64_t *votes) {
 bool core_ask_owners(struct core *c, const uint64_t *votes) {
 	struct core_dispute *d = &c->dispute;
 	RV_ASSERT(d->n == 2 && d->given[0] && d->given[1] && !d->of_owners && !d->has_proof);
+	const int final = final_list_of(c, d->chunk).place;
 	int owners[2];
+	bool shows[2];
 	for (int k = 0; k < 2; k++) {
 		owners[k] = place_of_owner(c, d->asked[k], d->chunk);
-		if (!can_show(c, votes, owners[k]) || RV_BUG("ask-no-owner"))
+		shows[k] = can_show(c, votes, owners[k]);
+		if ((!shows[k] && owners[k] != final) || RV_BUG("ask-no-owner"))
 			return false;
 	}
 	RV_ASSERT(owners[0] != owners[1]); /* else it signed twice: a proof */
+	RV_ASSERT(shows[0] || shows[1]);
 	d->of_owners = true;
+	d->without_final = !shows[0] || !shows[1];
 	d->since_us = c->now_us;
 	for (int k = 0; k < 2; k++) {
 		d->voters[k] = d->asked[k];
+		if (!shows[k])
+			continue;
 		d->asked[k] = (uint16_t)owners[k];
 		d->given[k] = false;
 	}
@@ -117,7 +126,7 @@ void core_watch_owners(struct core *c, const uint64_t *votes) {
 	struct core_dispute *d = &c->dispute;
 	if (!d->of_owners || (set_has(votes, d->asked[0]) && set_has(votes, d->asked[1])))
 		return;
-	d->of_owners = false;
+	d->of_owners = d->without_final = false;
 	for (int k = 0; k < 2; k++) {
 		d->asked[k] = d->voters[k];
 		d->given[k] = true;
@@ -144,7 +153,11 @@ enum rv_err core_owner_shows(struct core *c, int k, const struct evidence *e, co
 	}
 	d->given[k] = true;
 	d->columns[k] = *seal;
-	if (d->given[1 - k]) {
+	if (d->without_final) {
+		RV_ASSERT(!rv_hash_equal(&d->leaves[0], &d->leaves[1])); /* its row has the other one under its seal */
+		d->has_liar = true;
+		d->liar = (uint16_t)f.place;
+	} else if (d->given[1 - k]) {
 		const struct seal_scope scope = scope_of(c, &f);
 		core_dispute_proves(c, f.place, &scope, &d->columns[0], &d->columns[1]);
 	}

@@ -445,7 +445,10 @@ struct core_dispute {
 	bool of_owners;
 	uint16_t voters[2];     /* places of those that were asked before */
 	struct seal columns[2]; /* of the final owner, as each shows it */
+	bool without_final;     /* one of them is the final owner, and has nothing to show: it is not asked */
 	bool has_proof;         /* what is shown proves that an owner signed twice */
+	bool has_liar;          /* it shows that the final owner signed one list for its row, and another for the other */
+	uint16_t liar;          /* its place */
 	struct equivocation proof;
 };
 

@@ -218,6 +218,34 @@ static void test_an_owner_that_shows_another_list_than_it_gave_has_signed_both(v
 	rig_release(&r);
 }
 
+/* It gives its own row what it has signed, and the other one something else; then it says nothing,
+ * or votes for what it cannot show, so that it is not asked. What the others show suffices. */
+static void test_a_final_owner_that_shows_nothing_is_banned_by_what_others_show(void **state) {
+	(void)state;
+	for (int votes = 0; votes < 2; votes++) {
+		struct rig r;
+		setup(&r, TWO_ROWS);
+		const uint32_t owner = owner_for(of_row(TWO_ROWS, 0)), final = owner_for(of_row(TWO_ROWS, 1));
+		for (uint32_t i = 0; i < TWO_ROWS; i++)
+			if (i != final)
+				vote(&r, i, views[i].row);
+		voters_show(&r);
+		if (votes)
+			vote(&r, final, 2);
+		while (document_asks(rig_doc(&r), final))
+			assert_int_equal(show(&r, final, 1, 1), RV_E_INVALID);
+		for (int k = 0; k < 2 && !document_asks(rig_doc(&r), owner); k++)
+			voters_show(&r);
+		assert_ok(show(&r, owner, 0, 0));
+		assert_true(rig_saw(&r, CORE_EVENT_EQUIVOCATED, final));
+		assert_true(rig_view(&r, final).banned);
+		rig_expect(&r, RUN_REDUCE, 0, 2);
+		for (uint32_t i = 0; i < TWO_ROWS; i++)
+			assert_true(rig_view(&r, i).banned == (i == final));
+		rig_release(&r);
+	}
+}
+
 /* ---- three rows ---- */
 
 /* One in the third row has got, and shown, another list than the majority. The owner that gave it
@@ -244,6 +272,8 @@ static void test_an_owner_that_cannot_show_what_it_gave_is_put_away_before_a_maj
 	rig_expect(&r, RUN_REDUCE, 0, 2);
 	assert_true(rig_saw(&r, CORE_EVENT_NO_EVIDENCE, liar));
 	assert_int_equal(rig_doc(&r)->n_proofs, 0);
+	for (uint32_t i = 0; i < THREE_ROWS; i++)
+		assert_false(rig_view(&r, i).banned); /* nor is the final owner, of which nothing was shown */
 	for (int i = 0; i < THREE_ROWS; i++)
 		if ((uint32_t)i != liar) {
 			read_views(&r, THREE_ROWS);
@@ -257,6 +287,7 @@ int main(void) {
 		cmocka_unit_test(test_a_final_owner_that_gave_two_rows_two_means_is_banned),
 		cmocka_unit_test(test_an_owner_that_made_a_mean_up_is_put_away),
 		cmocka_unit_test(test_an_owner_that_shows_another_list_than_it_gave_has_signed_both),
+		cmocka_unit_test(test_a_final_owner_that_shows_nothing_is_banned_by_what_others_show),
 		cmocka_unit_test(test_an_owner_that_cannot_show_what_it_gave_is_put_away_before_a_majority_goes_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
