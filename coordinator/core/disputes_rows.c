@@ -9,8 +9,8 @@
  * - Else the final owner has signed a list for each of them, and these differ.
  *
  * An owner whose vote is missing, or does not count, has nothing to show. If it is the final one,
- * nothing is needed of it: its row has shown what it signed there, and the other owner shows what it
- * signed for that one. If these differ it is banned. Any other is waited for as a vote that is
+ * nothing is needed of it: its row has shown what it signed there, and the other owner shows what
+ * it signed for that one. If these differ it is banned. Any other is waited for as a vote that is
  * missing is; then it is put away, and the attempt is void: one of the lists that were shown is
  * false. In a round that happens three times at most; then the majority decides. */
 #include "base/assert.h"
