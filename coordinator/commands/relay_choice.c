@@ -105,10 +105,10 @@ static enum rv_err open_ports(const struct relay_choice *o, const struct relay_p
 	return relay_second_open(&bound, wanted, kept.port[RELAY_SECOND_PORT], ports, et);
 }
 
-/* A relay whose ports cannot be written down works as well; after its next start it may have
- * others. */
-static void keep_ports(const struct relay_place *place, const struct relay_ports *ports) {
+void relay_choice_keep(const struct relay_place *place, const struct relay_ports *ports) {
 	struct rv_errtext why;
+	if (ports->fd[RELAY_MAIN_PORT] < 0)
+		return;
 	if (kept_ports_write(place->kept_path, ports, &why) != RV_OK)
 		rv_event(place->events, RV_WARN, "relay_port", RV_NO_FIELDS,
 				 "%s; the next `serve` may have another port for its relay: choose it with --relay-listen", why.text);
@@ -142,7 +142,6 @@ enum rv_err relay_choice_open(const struct relay_choice *o, const struct relay_p
 	enum rv_err e = open_ports(o, place, &cfg->ports, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "the relay (--relay-listen; --no-relay: none)");
-	keep_ports(place, &cfg->ports);
 	at.port = cfg->ports.port[RELAY_MAIN_PORT];
 	return address_format(&at, relays->at[0].addr) ? RV_OK
 												   : rv_fail(et, RV_E_RANGE, "--advertise: the address is too long");

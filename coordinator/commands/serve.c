@@ -281,6 +281,7 @@ static enum rv_err open_and_serve(const struct serve_options *o, const struct ru
 	}
 	const struct address local = local_of(&bound);
 	keep_address(o, d, &bound, ev);
+	relay_choice_keep(&place, &cfg.relay.ports);
 	listen_file_clean(d->listen, &local);
 	cfg.service = r.service;
 	cfg.keys = &r.keys;

@@ -279,8 +279,16 @@ static void test_status_either_way(void **state) {
 /* Two coordinators of one run would be two truths. */
 static void test_served_once(void **state) {
 	struct coordinator *c = *state;
+	char path[E2E_PATH + 16];
+	(void)snprintf(path, sizeof path, "%s/relay-ports", c->dir);
+	char *before = scratch_read(path, NULL);
+	assert_non_null(before);
 	assert_int_equal(RUN("serve", "--dir", c->dir, "--listen", "127.0.0.1:0"), 1);
 	expect("in use by process");
+	char *after = scratch_read(path, NULL);
+	assert_string_equal(after, before); /* those of the coordinator that runs */
+	free(before);
+	free(after);
 }
 
 /* What one `serve` was told of its address, the next one knows; what that is told goes over it. */
