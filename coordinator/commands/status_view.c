@@ -71,6 +71,12 @@ static void print_relay(const json_t *status, FILE *out) {
 static void print_waiting(const json_t *o, FILE *out) {
 	char name[STATUS_NAME_BYTES], waited[24];
 	const json_t *m;
+	if (json_is_true(json_object_get(o, "store_full"))) {
+		(void)fprintf(out,
+					  "  no round is committed: this coordinator's disk is full: make room on it; nothing is lost, "
+					  "and it tries again every second\n");
+		return;
+	}
 	if (!status_waits_long(o))
 		return;
 	(void)fprintf(out, "  waiting for workers since %s: %.0f of %.0f are present",

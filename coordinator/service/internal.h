@@ -281,7 +281,9 @@ void service_text_metrics(const struct service *s, FILE *f);
  * every report of its. */
 void service_watch_storage(struct service *s, int64_t now_us, uint32_t slot);
 /* Writes the names of a set of REPORT_STORAGE_*: "results of rounds, checkpoints". */
-enum { SERVICE_STORAGE_BYTES = 80 };
+enum { SERVICE_STORAGE_BYTES = 80, SERVICE_MEMBER_BYTES = NET_NAME_BYTES + 24 };
+/* Writes "member 3 ada", or "member 3" if it has no name. */
+void service_member_text(const struct core_member_view *v, char out[SERVICE_MEMBER_BYTES]);
 void service_storage_text(uint8_t set, char out[SERVICE_STORAGE_BYTES]);
 
 /* ---- time.c ---- */

@@ -24,15 +24,20 @@ void service_storage_text(uint8_t set, char out[SERVICE_STORAGE_BYTES]) {
 			n += (size_t)snprintf(out + n, SERVICE_STORAGE_BYTES - n, "%s%s", n > 0 ? ", " : "", kinds[i].text);
 }
 
+void service_member_text(const struct core_member_view *v, char out[SERVICE_MEMBER_BYTES]) {
+	(void)snprintf(out, SERVICE_MEMBER_BYTES, "member %u%s%s", v->member, v->name[0] ? " " : "", v->name);
+}
+
 static void tell(struct service *s, const struct core_member_view *v) {
-	char what[SERVICE_STORAGE_BYTES];
+	char what[SERVICE_STORAGE_BYTES], who[SERVICE_MEMBER_BYTES];
 	uint8_t set = v->last->storage;
+	service_member_text(v, who);
 	if (set == 0) {
-		service_tell(s, RV_INFO, "member_storage_back", "member %u %s stores everything again", v->member, v->name);
+		service_tell(s, RV_INFO, "member_storage_back", "%s stores everything again", who);
 		return;
 	}
 	service_storage_text(set, what);
-	service_tell(s, RV_ERROR, "member_storage", "member %u %s cannot store %s (%s)%s", v->member, v->name, what,
+	service_tell(s, RV_ERROR, "member_storage", "%s cannot store %s (%s)%s", who, what,
 				 set & REPORT_STORAGE_FULL ? "its disk is full" : "its log has the reason",
 				 set & REPORT_STORAGE_ROUNDS ? ": it takes part in no round until it can" : "; it trains on");
 }

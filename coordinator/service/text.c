@@ -13,16 +13,17 @@ void service_show_text(struct service *s, const struct text_totals *totals) {
 void service_watch_text(struct service *s, uint32_t slot) {
 	const struct core_member_view v = core_view(s->core, slot);
 	struct rv_hash *told = &s->members[slot].own_text_told;
-	char hex[2 * SHOWN_BYTES + 1];
+	char hex[2 * SHOWN_BYTES + 1], who[SERVICE_MEMBER_BYTES];
 	if (!s->run.data_hash[0] || rv_hash_equal(told, &v.last->own_text))
 		return;
 	*told = v.last->own_text;
 	rv_hex_encode(told->b, SHOWN_BYTES, hex);
+	service_member_text(&v, who);
 	if (rv_hash_is_zero(told))
-		service_tell(s, RV_INFO, "member_own_text", "member %u %s trains on the run's text again", v.member, v.name);
+		service_tell(s, RV_INFO, "member_own_text", "%s trains on the run's text again", who);
 	else
-		service_tell_operator(s, RV_WARN, "member_own_text", hex,
-							  "member %u %s trains on a text of its own, not on the run's", v.member, v.name);
+		service_tell_operator(s, RV_WARN, "member_own_text", hex, "%s trains on a text of its own, not on the run's",
+							  who);
 }
 
 static void set_int(json_t *o, const char *key, uint64_t v) {

@@ -126,6 +126,12 @@ static void test_the_table_says_who_is_missing(void **state) {
 	assert_non_null(strstr(text, "waiting for workers since 1:35"));
 	assert_non_null(strstr(text, "missing: tiny\n"));
 	free(text);
+	json_t *full = status_waiting(95);
+	(void)json_object_set_new(full, "store_full", json_true());
+	text = table_of(full, true, 4);
+	assert_non_null(strstr(text, "  DISK FULL\n  no round is committed: this coordinator's disk is full"));
+	assert_null(strstr(text, "waiting for workers"));
+	free(text);
 	json_t *s = status_at(4, "training");
 	(void)json_object_set_new(json_array_get(json_object_get(s, "members"), 0), "phase", json_string("leaving"));
 	text = table_of(s, true, 3);

@@ -519,11 +519,13 @@ static void test_a_failing_disk_is_told_once_and_reported(void **state) {
 	}
 	assert_int_equal(t->said[SESSION_LOGS_STORAGE_FAILS], 1);
 	assert_true(session_core_storage_fails(t->c));
+	assert_true(session_core_disk_is_full(t->c));
 	turn(t, 2000);
 	assert_int_equal(t->storage, REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FULL);
 	answer(t, (struct trainer_answer){.work = TRAINER_COPY_SNAPSHOT, .has_copy = true, .copy = copy});
 	store(t, RV_OK);
 	assert_int_equal(t->said[SESSION_LOGS_STORAGE_WORKS], 1);
+	assert_false(session_core_disk_is_full(t->c));
 	turn(t, 2000);
 	assert_int_equal(t->storage, 0);
 }

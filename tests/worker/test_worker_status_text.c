@@ -29,7 +29,7 @@ static void test_all_of_it(void **state) {
 	char *text = print(
 		"{\"text\": \"Training.\", \"run\": {\"name\": \"Perl\", \"operator\": \"Ada\\u001b[2J\", \"rounds\": 60},"
 		"\"last_round\": {\"round\": 10, \"counted\": false, \"why_not\": \"it was late\"},"
-		"\"given\": {\"rounds\": 9, \"tokens\": 123000, \"share\": 0.25},"
+		"\"trouble\": \"The disk is full\\u0007.\", \"given\": {\"rounds\": 9, \"tokens\": 123000, \"share\": 0.25},"
 		"\"progress\": {\"round\": 11, \"step\": 3, \"steps_per_round\": 10, \"eta_s\": 7500,"
 		"\"device\": \"cpu\", \"tokens_per_s\": 812},"
 		"\"line\": {\"sent_bytes\": 5000000, \"received_bytes\": 6000000, \"up_bytes_per_s\": 1250000,"
@@ -38,6 +38,7 @@ static void test_all_of_it(void **state) {
 		"\"bytes_this_month\": 30000000, \"max_per_month\": 0}}");
 	assert_says(text, "Now:          Training.\n");
 	assert_says(text, "Until:        ");
+	assert_says(text, "Trouble:      The disk is full?.\n");
 	assert_says(text, "The run:      Perl, run by Ada?[2J\n");
 	assert_says(text, "Last round:   round 11 did not count this computer: it was late\n");
 	assert_says(text, "Given so far: 9 rounds, 123 k tokens, 25 % of the run\n");
@@ -63,8 +64,12 @@ static void test_little_of_it(void **state) {
 	char *text = print("{\"text\": \"Asking.\", \"last_round\": null, \"given\": {\"rounds\": 0, \"tokens\": 0, "
 					   "\"share\": null}, \"run\": {\"name\": \"\"}}");
 	assert_says(text, "Now:          Asking.");
+	assert_null(strstr(text, "Trouble"));
 	assert_null(strstr(text, "Last round"));
 	assert_null(strstr(text, "Progress"));
+	free(text);
+	text = print("{\"given\": {\"rounds\": 1, \"tokens\": 512, \"share\": null}}");
+	assert_says(text, "Given so far: 1 round, 512 tokens\n");
 	free(text);
 }
 

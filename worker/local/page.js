@@ -98,6 +98,8 @@ function show(s) {
 	el("verdict").className = v[0];
 	el("verdict").textContent = v[1];
 	el("detail").textContent = v[2];
+	el("trouble").hidden = !s.trouble;
+	el("trouble").textContent = s.trouble || "";
 	const done = p && run.rounds ? Math.min(1, (p.round + p.step / p.steps_per_round) / run.rounds) : 0;
 	el("bar").firstElementChild.style.width = `${100 * done}%`;
 	el("bar").setAttribute("aria-label", `the run is ${Math.round(100 * done)} % done`);
@@ -146,7 +148,7 @@ function sampler(s) {
 	el("sampler").hidden = !s.sample;
 	if (!s.sample) return;
 	el("go").disabled = writing || !s.sample.available;
-	el("why").textContent = s.sample.available ? `The model after ${s.sample.round} rounds. It runs on the processor at low priority, ${s.sample.tokens} tokens and ${s.sample.seconds} s at most.` : s.sample.why;
+	el("why").textContent = s.sample.available ? `The model after ${s.sample.round} round${s.sample.round === 1 ? "" : "s"}. It runs on the processor at low priority, ${s.sample.tokens} tokens and ${s.sample.seconds} s at most.` : s.sample.why;
 }
 el("try").addEventListener("submit", async event => {
 	event.preventDefault();

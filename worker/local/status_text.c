@@ -82,7 +82,8 @@ static void print_last_round(const json_t *last, FILE *out) {
 }
 
 static void print_given(const json_t *given, FILE *out) {
-	(void)fprintf(out, "Given so far: %.0f rounds, %s tokens", number(given, "rounds"),
+	const double rounds = number(given, "rounds");
+	(void)fprintf(out, "Given so far: %.0f round%s, %s tokens", rounds, rounds == 1 ? "" : "s",
 				  brief(number(given, "tokens")).at);
 	if (json_is_number(part(given, "share")))
 		(void)fprintf(out, ", %.3g %% of the run", 100 * number(given, "share"));
@@ -136,10 +137,12 @@ static void print_bytes(const json_t *allowed, FILE *out) {
 }
 
 void status_text_print(const json_t *status, FILE *out) {
-	char now[TEXT_BYTES], waits[TEXT_BYTES];
+	char now[TEXT_BYTES], waits[TEXT_BYTES], trouble[TEXT_BYTES];
 	(void)fprintf(out, "Now:          %s%s%s\n", text(status, "text", now),
 				  text(status, "waits_for", waits)[0] ? " " : "", waits);
 	print_until(part(status, "allowed"), out);
+	if (text(status, "trouble", trouble)[0])
+		(void)fprintf(out, "Trouble:      %s\n", trouble);
 	print_run(part(status, "run"), out);
 	print_last_round(part(status, "last_round"), out);
 	print_given(part(status, "given"), out);

@@ -168,6 +168,10 @@ bool session_core_storage_fails(const struct session_core *c) {
 	return storage_health_fails(&c->health);
 }
 
+bool session_core_disk_is_full(const struct session_core *c) {
+	return storage_health_is_full(&c->health);
+}
+
 bool session_core_is_paused(const struct session_core *c) {
 	return c->paused;
 }

@@ -242,6 +242,7 @@ enum rv_err session_core_fault(const struct session_core *c, struct rv_errtext *
 bool session_core_rolled_back(const struct session_core *c, uint64_t *round, uint64_t *term);
 bool session_core_exported(const struct session_core *c); /* returns true once the weights are written */
 bool session_core_storage_fails(const struct session_core *c);
+bool session_core_disk_is_full(const struct session_core *c); /* the reason, or one of them */
 bool session_core_is_paused(const struct session_core *c);
 bool session_core_finishes(const struct session_core *c); /* session_core_finish was called */
 uint32_t session_core_missing_workers(const struct session_core *c);

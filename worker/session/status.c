@@ -80,6 +80,15 @@ static struct doing doing_now(struct session *s) {
 	}
 }
 
+/* Returns NULL, or what the person at this computer should look after. */
+static const char *trouble(const struct session *s) {
+	if (session_core_disk_is_full(s->core))
+		return "The disk is full: make room on it. Nothing that is saved is lost; what is new cannot be saved.";
+	return session_core_storage_fails(s->core) ? "The disk fails, so that nothing new can be saved: the log has the "
+												 "reason."
+											   : NULL;
+}
+
 /* ---- the parts ---- */
 
 static json_t *about_run(const struct session *s) {
@@ -155,6 +164,8 @@ json_t *session_status(struct session *s, int64_t now_us) {
 		put(o, "waits_for", json_string(s->waits_for));
 	if (!session_is_up(s))
 		return o;
+	if (trouble(s))
+		put(o, "trouble", json_string(trouble(s)));
 	put(o, "progress", progress(s));
 	put(o, "line", line(s));
 	json_t *weighing = session_weigh_json(s);

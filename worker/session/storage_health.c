@@ -32,6 +32,13 @@ bool storage_health_fails(const struct storage_health *h) {
 	return false;
 }
 
+bool storage_health_is_full(const struct storage_health *h) {
+	for (int kind = 0; kind < STORE_KINDS; kind++)
+		if (h->failed[kind] > 0 && h->full[kind])
+			return true;
+	return false;
+}
+
 uint8_t storage_health_report(const struct storage_health *h, uint8_t rounds) {
 	static const uint8_t bits[STORE_KINDS] = {[STORE_COPY] = REPORT_STORAGE_CHECKPOINTS,
 											  [STORE_INSTALLED] = REPORT_STORAGE_FETCHED,
@@ -39,10 +46,7 @@ uint8_t storage_health_report(const struct storage_health *h, uint8_t rounds) {
 											  [STORE_LOST] = REPORT_STORAGE_FETCHED,
 											  [STORE_EXPORT] = REPORT_STORAGE_CHECKPOINTS};
 	uint8_t set = rounds;
-	bool full = false;
-	for (int kind = 0; kind < STORE_KINDS; kind++) {
+	for (int kind = 0; kind < STORE_KINDS; kind++)
 		set |= h->failed[kind] > 0 ? bits[kind] : 0;
-		full = full || (h->failed[kind] > 0 && h->full[kind]);
-	}
-	return set != 0 && full ? set | REPORT_STORAGE_FULL : set;
+	return set != 0 && storage_health_is_full(h) ? set | REPORT_STORAGE_FULL : set;
 }

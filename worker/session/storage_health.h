@@ -22,6 +22,8 @@ bool storage_health_supersede_fetched(struct storage_health *h);
 /* Returns true if the latest job of some kind failed; what was fetched and is in memory only does
  * not count. */
 bool storage_health_fails(const struct storage_health *h);
+/* Returns true if the latest job of some kind failed for want of room. */
+bool storage_health_is_full(const struct storage_health *h);
 /* Returns report.storage: `rounds`, the round core's part, and what else is not stored. */
 uint8_t storage_health_report(const struct storage_health *h, uint8_t rounds);
 
