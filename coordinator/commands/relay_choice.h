@@ -29,9 +29,9 @@ struct relay_place {
  * relay_choice_check and listen_socket_open. */
 enum rv_err relay_choice_open(const struct relay_choice *o, const struct relay_place *place,
 							  struct relay_server_config *cfg, struct run_relays *relays, struct rv_errtext *et);
-/* Writes down the ports of the relay, if there is one, for the next `serve`; call it once the run is
- * locked: they are those of the `serve` that runs. A fault is logged: the relay works as well, and
- * may have other ports after its next start. */
+/* Writes down the ports of the relay, if there is one, for the next `serve`. Called once the run is
+ * locked, so that they are those of the `serve` that runs. A fault is logged: the relay works as
+ * well, and may have other ports after its next start. */
 void relay_choice_keep(const struct relay_place *place, const struct relay_ports *ports);
 /* Logs where the relay is, or where others are, and the command that starts one elsewhere. */
 void relay_choice_log(struct rv_events *ev, const struct run_relays *relays, const struct relay_ports *ports,
