@@ -8,20 +8,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum rv_err score_measure(struct replica *r, const float *ahead, const float *behind, const struct score_text *text,
-						  struct score *out, struct rv_errtext *et) {
-	double there[SCORE_MAX_SEQUENCES], here[SCORE_MAX_SEQUENCES], sum = 0, squares = 0;
+/* The losses of sequences, one by one, with two weights. */
+struct losses {
+	double ahead[SCORE_MAX_SEQUENCES], behind[SCORE_MAX_SEQUENCES];
+};
+
+static enum rv_err losses_with(struct replica *r, const float *weights, const struct score_text *text,
+							   double out[SCORE_MAX_SEQUENCES], struct rv_errtext *et) {
 	RV_ASSERT(text->n >= 1 && text->n <= SCORE_MAX_SEQUENCES);
-	RV_TRY(replica_loss_on(r, ahead, text->reading, text->next, text->n, there, et));
-	RV_TRY(replica_loss_on(r, behind, text->reading, text->next, text->n, here, et));
-	const double n = (double)text->n;
-	for (uint64_t i = 0; i < text->n; i++)
-		sum += here[i] - there[i];
-	for (uint64_t i = 0; i < text->n; i++) {
-		const double off = here[i] - there[i] - sum / n;
+	return replica_loss_on(r, weights, text->reading, text->next, text->n, out, et);
+}
+
+static struct score fall_of(const struct losses *l, uint64_t sequences) {
+	const double n = (double)sequences;
+	double sum = 0, squares = 0;
+	for (uint64_t i = 0; i < sequences; i++)
+		sum += l->behind[i] - l->ahead[i];
+	for (uint64_t i = 0; i < sequences; i++) {
+		const double off = l->behind[i] - l->ahead[i] - sum / n;
 		squares += off * off;
 	}
-	*out = (struct score){.gain = sum / n, .error = n > 1 ? sqrt(squares / (n - 1) / n) : INFINITY};
+	return (struct score){.gain = sum / n, .error = n > 1 ? sqrt(squares / (n - 1) / n) : INFINITY};
+}
+
+enum rv_err score_measure(struct replica *r, const float *ahead, const float *behind, const struct score_text *text,
+						  struct score *out, struct rv_errtext *et) {
+	struct losses l;
+	RV_TRY(losses_with(r, ahead, text, l.ahead, et));
+	RV_TRY(losses_with(r, behind, text, l.behind, et));
+	*out = fall_of(&l, text->n);
 	return RV_OK;
 }
 
@@ -81,21 +96,24 @@ static double length_of(const float *theta, const float *moved, size_t n) {
 }
 
 /* Measures a step along a contribution, of this length, on the first n sequences of `text`; length
- * 0: the share's, which *length becomes. `moved`: 2 n floats. */
+ * 0: the share's, which *length becomes. `moved`: memory for weights, for one after the other. */
 static enum rv_err gain_of(struct replica *r, const struct global_config *g, const float *theta,
 						   const struct score_sent *sent, float share, const struct reading *text, uint64_t n,
 						   double *length, float *moved, struct score *out, struct rv_errtext *et) {
-	float *ahead = moved, *behind = moved + g->n;
+	struct losses l;
 	const struct score_text part = {.reading = text, .next = text->first, .n = n};
-	RV_TRY(score_move(g, sent, share, theta, ahead, et));
-	const double own = length_of(theta, ahead, g->n);
+	RV_TRY(score_move(g, sent, share, theta, moved, et));
+	const double own = length_of(theta, moved, g->n);
 	if (*length == 0)
 		*length = own;
 	else if (own > 0)
 		share = (float)((double)share * *length / own);
-	RV_TRY(score_move(g, sent, share, theta, ahead, et));
-	RV_TRY(score_move(g, sent, -share, theta, behind, et));
-	return score_measure(r, ahead, behind, &part, out, et);
+	RV_TRY(score_move(g, sent, share, theta, moved, et));
+	RV_TRY(losses_with(r, moved, &part, l.ahead, et));
+	RV_TRY(score_move(g, sent, -share, theta, moved, et));
+	RV_TRY(losses_with(r, moved, &part, l.behind, et));
+	*out = fall_of(&l, n);
+	return RV_OK;
 }
 
 static uint64_t most(uint64_t n) {
@@ -107,7 +125,7 @@ enum rv_err score_run(struct replica *r, const struct global_config *g, const fl
 	const uint64_t n = most(reading_end(&job->their_text) - job->their_text.first);
 	const uint64_t own = reading_end(&job->own_text) - job->own_text.first, as_many = own < n ? own : n;
 	double length = 0;
-	float *moved = malloc(2 * g->n * sizeof *moved);
+	float *moved = malloc(g->n * sizeof *moved);
 	if (!moved)
 		return rv_fail(et, RV_E_NOMEM, "no memory for weights that a contribution has moved");
 	enum rv_err e =

@@ -57,7 +57,7 @@ struct score_job {
 	struct reading their_text, own_text;  /* all sequences of the first, as many of the second */
 	struct score theirs_found, own_found; /* results */
 };
-/* Sets the results. RV_E_NOMEM: 2 n floats; else what score_measure and score_move return. */
+/* Sets the results. RV_E_NOMEM: n floats; else what score_measure and score_move return. */
 enum rv_err score_run(struct replica *r, const struct global_config *g, const float *theta, struct score_job *job,
 					  struct rv_errtext *et);
 

@@ -76,6 +76,31 @@ static void work_scores_and_its_opposite_does_not(void **state) {
 	free(local_copy);
 }
 
+/* Both steps are moved in one vector, and score as in two. */
+static void an_auditor_scores_both(void **state) {
+	enum { CHUNK = 256, SEQUENCES = 13 };
+	(void)state;
+	const size_t n = replica_n_params(r);
+	const struct global_config g = {.n = n, .chunks = chunking_of(n, CHUNK), .codec = &codec_fp32};
+	float *theta = fixture_copy_theta(r), *delta = calloc(n, sizeof *delta);
+	replica_read(r, &reading, 0);
+	fixture_steps(r, 8);
+	for (size_t i = 0; i < n; i++)
+		delta[i] = theta[i] - replica_theta(r)[i];
+	const struct score_sent sent = {.encoded = (const uint8_t *)delta};
+	struct score_job job = {.theirs = sent, .own = sent, .share = 0.5f, .their_text.first = 1, .own_text.first = 1};
+	job.theirs.member = 1;
+	for (int k = 0; k < 2; k++)
+		assert_true(reading_add(k ? &job.own_text : &job.their_text, 1, SEQUENCES));
+	assert_ok(score_run(r, &g, theta, &job, &et));
+	const struct score expected = score_of(theta, delta, 0.5f);
+	assert_true(expected.gain > 0);
+	assert_memory_equal(&job.own_found, &expected, sizeof expected);
+	assert_memory_equal(&job.theirs_found, &expected, sizeof expected);
+	free(theta);
+	free(delta);
+}
+
 /* theta - share * the contribution as it was sent: all of it, or every third chunk. */
 static void a_contribution_moves_the_chunks_that_it_has(void **state) {
 	enum { N = 2 * 256 + 7, CHUNK = 256, MEMBER = 5, ROUND = 4 };
@@ -106,6 +131,7 @@ static void a_contribution_moves_the_chunks_that_it_has(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(work_scores_and_its_opposite_does_not, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_auditor_scores_both, setup, teardown),
 		cmocka_unit_test(a_contribution_moves_the_chunks_that_it_has),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,6 +197,19 @@ static int own_vectors(const struct run_config *run, const struct global_config 
 	return run_config_is_late(run) ? 1 + (own_chain ? g->optimizer->n_states : 0) : 0;
 }
 
+/* Returns what a worker has for an audit of training: another one's contribution and its own, and
+ * weights that one of them has moved; or, to repeat steps, another one's inner state, and its
+ * weights before and after them. */
+static size_t audit_bytes(const struct plan_input *in, const struct global_config *g) {
+	const struct run_config *run = in->q->run;
+	const size_t contributions = 2 * global_max_sent_bytes(g);
+	if (!run_config_is_scored(run))
+		return 0;
+	if (run_config_is_repeated(run) && in->q->savings.moments == MOMENTS_FP32)
+		return contributions + vectors(in, 4) + (REPEAT_PIECES + 1) * (size_t)INNER_PIECE_BYTES;
+	return contributions + vectors(in, 1);
+}
+
 /* Plans the outer state and what roles that have one exchange and write. */
 static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p, struct rv_errtext *et) {
 	const struct memory_request *q = in->q;
@@ -223,11 +236,7 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 		bool encodings = run_config_overlap(q->run) > 0 || q->run->error_feedback > 0;
 		const size_t replicas = encodings ? 2 : 1; /* copies for a snapshot and the next encoding */
 		p->copies = q->savings.stream && memory_can_stream(q) ? 0 : state + saved * replicas;
-		if (run_config_is_scored(q->run)) /* another one's and its own, and theta after a step each way */
-			p->audit = 2 * global_max_sent_bytes(&g) + vectors(in, 2);
-		if (run_config_is_repeated(q->run) &&
-			q->savings.moments == MOMENTS_FP32) /* another one's inner state, its weights before and after the steps */
-			p->audit = 2 * global_max_sent_bytes(&g) + vectors(in, 4) + (REPEAT_PIECES + 1) * (size_t)INNER_PIECE_BYTES;
+		p->audit = audit_bytes(in, &g);
 	}
 	return RV_OK;
 }
