@@ -29,7 +29,7 @@ struct simulate_options {
 	int codec, mean_codec; /* 0: `bits`, mean_bits; else 1 + enum codec_choice */
 	char params[32], rate[32], rate_down[32], beside[160];
 	int64_t layers, workers, steps_per_round, fragments, overlap_steps, steps;
-	bool memory;
+	bool memory, strangers;
 	int64_t gpu, gpus, host, sequences;
 	char model[32];
 	double step_time_ms, bits, mean_bits, ddp_bits, latency_ms, sync_ms, overhead;
@@ -100,6 +100,8 @@ static const struct rv_option options[] = {
 	 "A model of `rivulet train --preset`, such as gpt2-1.5b; empty: the largest that fits.", "Memory"},
 	{"sequences", RV_OPT_INT, FIELD(sequences), 0, DEFAULT_SEQUENCES_TEXT, 1, 65536, NULL, "Sequences of a step.",
 	 "Memory"},
+	{"strangers", RV_OPT_BOOL, FIELD(strangers), 0, "no", 0, 0, NULL,
+	 "In a run that `new-run --preset strangers` makes: members check each other, in memory of their own.", "Memory"},
 	{"format", RV_OPT_CHOICE, FIELD(format), 0, "auto", 0, 0, "auto|text|json",
 	 "auto: text on a terminal, JSON lines otherwise.", "Output"},
 	{.name = NULL},
@@ -207,6 +209,7 @@ static const char *given_of_memory(const struct simulate_options *o) {
 		   : o->gpus > 1                       ? "gpus"
 		   : o->model[0]                       ? "model"
 		   : o->sequences != DEFAULT_SEQUENCES ? "sequences"
+		   : o->strangers                      ? "strangers"
 											   : NULL;
 }
 
@@ -220,8 +223,13 @@ static const char *given_of_line(const struct simulate_options *o) {
 								  : NULL;
 }
 
+static struct card_question question_of(const struct simulate_options *o) {
+	return (struct card_question){o->model, o->sequences, o->strangers};
+}
+
 /* Refuses options that one of both questions, line and memory, does not have. */
 static enum rv_err check_memory(const struct simulate_options *o, struct rv_errtext *et) {
+	const struct card_question q = question_of(o);
 	struct run_config run;
 	const char *given = o->memory ? given_of_line(o) : given_of_memory(o);
 	if (given && o->memory)
@@ -238,7 +246,7 @@ static enum rv_err check_memory(const struct simulate_options *o, struct rv_errt
 	if (o->sequences < o->gpus)
 		return rv_fail(et, RV_E_RANGE, "sequences = %lld: must be at least one for each of %lld GPUs",
 					   (long long)o->sequences, (long long)o->gpus);
-	return o->model[0] ? card_run_of(o->model, o->sequences, &run, et) : RV_OK;
+	return o->model[0] ? card_run_of(&q, &run, et) : RV_OK;
 }
 
 static enum rv_err check_options(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
@@ -298,11 +306,12 @@ static struct card_room room_of(const struct simulate_options *o) {
 /* Prints the largest model for the cards that were named, or for each of the table. */
 static enum rv_err print_largest(const struct simulate_options *o, bool json, struct rv_errtext *et) {
 	const struct card_room named = room_of(o);
+	const struct card_question q = question_of(o);
 	for (int i = 0; i < (o->gpu > 0 ? 1 : CARD_ROOMS); i++) {
 		struct card_room room = o->gpu > 0 ? named : card_rooms[i];
 		struct card_answer a;
 		room.host_bytes = named.host_bytes;
-		RV_TRY(card_largest(&room, o->sequences, &a, et));
+		RV_TRY(card_largest(&room, &q, &a, et));
 		RV_TRY(card_print_room(&room, &a, i == 0, json, et));
 	}
 	return RV_OK;
@@ -320,12 +329,13 @@ enum { RECOMPUTE_KINDS = RECOMPUTE_BLOCK + 1 };
 /* Prints every combination of savings of a model, each with its largest micro-batch. */
 static enum rv_err print_combinations(const struct simulate_options *o, bool json, struct rv_errtext *et) {
 	const struct card_room room = room_of(o);
+	const struct card_question q = question_of(o);
 	const struct savings_wish any = SAVINGS_WISH_ANY;
 	struct run_config run;
 	struct card_answer chosen, a;
 	bool first = true;
 	const int places = room.cards > 1 ? 1 + ZERO_WEIGHTS : 2; /* one card offloads or not, several divide */
-	RV_TRY(card_run_of(o->model, o->sequences, &run, et));
+	RV_TRY(card_run_of(&q, &run, et));
 	RV_TRY(card_plan(&run, &room, &any, &chosen, et));
 	for (int moments = MOMENTS_FP32; moments <= MOMENTS_INT8; moments++)
 		for (int i = 0; i < places * RECOMPUTE_KINDS; i++, first = false) {

@@ -4,6 +4,8 @@
 #include "base/presets.h"
 #include "train/memory/cost.h"
 
+#include <string.h>
+
 #define GB (1000UL * 1000 * 1000)
 
 const struct card_room card_rooms[CARD_ROOMS] = {
@@ -13,13 +15,24 @@ const struct card_room card_rooms[CARD_ROOMS] = {
 
 enum { HEAD_CHANNELS = 64, MOST_HEADS = 256, PAPER_HEADS = 12, PAPER_MORE_LAYERS = 3, MOST_LAYERS = 48 };
 
-enum rv_err card_run_of(const char *model, int64_t sequences, struct run_config *run, struct rv_errtext *et) {
+/* Sets what the preset of that name does. */
+static enum rv_err take_preset(const char *name, struct run_config *run, struct rv_errtext *et) {
 	const struct rv_preset *preset;
-	RV_TRY(rv_preset_find(model_presets, model, &preset, et));
+	RV_TRY(rv_preset_find(run_presets, name, &preset, et));
+	return rv_options_parse_text(run_config_options, run, preset->name, preset->text, et);
+}
+
+enum rv_err card_run_of(const struct card_question *q, struct run_config *run, struct rv_errtext *et) {
+	const struct rv_preset *model;
+	RV_TRY(rv_preset_find(model_presets, q->model, &model, et));
 	run_config_defaults(run);
-	RV_TRY(rv_options_parse_text(run_config_options, run, preset->name, preset->text, et));
+	RV_TRY(take_preset(model->name, run, et));
+	if (q->strangers) {
+		RV_TRY(take_preset("strangers", run, et));
+		memset(run->data_hash, '0', sizeof run->data_hash - 1);
+	}
 	run->dtype = RUN_DTYPE_BF16;
-	run->batch = sequences;
+	run->batch = q->sequences;
 	run->grad_accum = 1;
 	return run_config_validate(run, et);
 }
@@ -59,13 +72,15 @@ static void set_shape(struct run_config *run, int heads) {
 	run->n_layer = layers < MOST_LAYERS ? layers : MOST_LAYERS;
 }
 
-enum rv_err card_largest(const struct card_room *room, int64_t sequences, struct card_answer *out,
+enum rv_err card_largest(const struct card_room *room, const struct card_question *q, struct card_answer *out,
 						 struct rv_errtext *et) {
 	const struct savings_wish any = SAVINGS_WISH_ANY;
+	struct card_question gpt2 = *q;
 	struct run_config run;
 	int some = 0, none = MOST_HEADS + 1;
 	*out = (struct card_answer){.n_params = 0};
-	RV_TRY(card_run_of("gpt2-1.5b", sequences, &run, et));
+	gpt2.model = "gpt2-1.5b";
+	RV_TRY(card_run_of(&gpt2, &run, et));
 	out->run = (struct run_config){.batch = run.batch, .context = run.context}; /* all that is known if none fits */
 	while (none - some > 1) {
 		struct card_answer a;

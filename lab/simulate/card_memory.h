@@ -34,16 +34,21 @@ struct card_answer {
 enum { CARD_ROOMS = 7 };
 extern const struct card_room card_rooms[CARD_ROOMS];
 
-/* Sets *run to a model of model_presets, in bf16, whose step reads `sequences` of its context.
- * RV_E_INVALID: no such preset. */
-enum rv_err card_run_of(const char *model, int64_t sequences, struct run_config *run, struct rv_errtext *et);
+/* The run of a worker. */
+struct card_question {
+	const char *model; /* of model_presets */
+	int64_t sequences; /* of a step */
+	bool strangers;    /* with what preset `strangers` sets, and text that the run hands out */
+};
+/* Sets *run to that run, in bf16. RV_E_INVALID: no such model. */
+enum rv_err card_run_of(const struct card_question *q, struct run_config *run, struct rv_errtext *et);
 /* Plans `run` in `room` with the savings that `wish` leaves open chosen as a worker does. The
  * faults of memory_plan_make. */
 enum rv_err card_plan(const struct run_config *run, const struct card_room *room, const struct savings_wish *wish,
 					  struct card_answer *out, struct rv_errtext *et);
-/* Finds the largest GPT-2 that fits: heads of 64 channels, layers as in its paper's sizes, at most
- * 48, and its vocabulary and context. */
-enum rv_err card_largest(const struct card_room *room, int64_t sequences, struct card_answer *out,
+/* Finds the largest GPT-2 that fits, whatever model `q` names: heads of 64 channels, layers as in
+ * its paper's sizes, at most 48, and its vocabulary and context. */
+enum rv_err card_largest(const struct card_room *room, const struct card_question *q, struct card_answer *out,
 						 struct rv_errtext *et);
 
 enum { CARD_ROOM_TEXT_BYTES = 24 };

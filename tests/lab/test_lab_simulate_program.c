@@ -215,6 +215,16 @@ static void test_memory_of_cards(void **state) {
 	check("--memory --gpu 24GB --gpus 2 --model gpt2-1.5b --format text", 0, "2 x 24 GB");
 	check("--memory --gpu 4GB --model gpt2-1.5b --format text", 0, "No combination fits.");
 	check("--memory --gpu 24GB --host 16GB --model gpt2-1.5b --format text", 0, "No combination fits.");
+	/* Two contributions, and the weights that one of them moves: 6 bytes a parameter. */
+	double host[2];
+	for (int strangers = 0; strangers < 2; strangers++) {
+		check(strangers ? "--memory --gpu 24GB --strangers" : "--memory --gpu 24GB", 0, "\"event\":\"card_memory\"");
+		json_t *line = json_line(0);
+		host[strangers] = number(line, "host_bytes") / number(line, "params");
+		json_decref(line);
+	}
+	assert_true(host[1] - host[0] > 5.9 && host[1] - host[0] < 6.1);
+	check("--strangers", 2, "strangers belongs to --memory");
 	check("--gpu 24GB", 2, "gpu belongs to --memory");
 	check("--sequences 8", 2, "sequences belongs to --memory");
 	check("--memory --rate 20mbit", 2, "rate belongs to the question about lines");
