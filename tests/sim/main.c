@@ -38,7 +38,7 @@
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs, workers, likes;
 	char faults[4096], bug[32], format[8], universe[256], save[256];
-	bool shrink, verbose, leases, liars, audits, scores;
+	bool shrink, verbose, leases, liars, plots, audits, scores;
 };
 
 #define FIELD(f) offsetof(struct sim_cli, f)
@@ -55,6 +55,8 @@ static const struct rv_option options[] = {
 	 "Members read what the coordinator leases to them: no position of the text twice.", "Many"},
 	{"liars", RV_OPT_BOOL, FIELD(liars), 0, "no", 0, 0, NULL,
 	 "Up to a third of the members lie, to the end: no honest one is named, and the run ends.", "Many"},
+	{"plots", RV_OPT_BOOL, FIELD(plots), 0, "no", 0, 0, NULL,
+	 "With --liars: a third of 7 to 20 members plan together. The law does not hold all of them yet.", "Many"},
 	{"audits", RV_OPT_BOOL, FIELD(audits), 0, "no", 0, 0, NULL,
 	 "Members audit averages; in some universes an owner or an auditor lies, or one gives auditors nothing.", "Many"},
 	{"scores", RV_OPT_BOOL, FIELD(scores), 0, "no", 0, 0, NULL,
@@ -97,6 +99,7 @@ static struct sim_choice choice_of(const struct sim_cli *o, uint64_t seed) {
 							   .workers = (int)o->workers,
 							   .leases = o->leases,
 							   .liars = o->liars,
+							   .plots = o->plots,
 							   .audits = o->audits,
 							   .scores = o->scores};
 }
@@ -142,6 +145,8 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 					   SIM_ORDINARY + 1, (int)SIM_MAX_WORKERS);
 	if (o->liars + o->audits + o->scores > 1)
 		return rv_fail(et, RV_E_INVALID, "liars, audits, scores: one of them, as their adversaries differ");
+	if (o->plots && !o->liars)
+		return rv_fail(et, RV_E_INVALID, "plots: add --liars, of which it says how they lie");
 	if (o->liars && o->workers > 0)
 		return rv_fail(et, RV_E_INVALID, "liars: not with --workers");
 	if (o->workers > 0 && o->save[0] != '\0')
@@ -163,6 +168,8 @@ static void replay_text(const struct sim_cli *o, uint64_t seed, const struct sim
 		n += snprintf(out + n, cap - (size_t)n, " --leases");
 	if (o->liars)
 		n += snprintf(out + n, cap - (size_t)n, " --liars");
+	if (o->plots)
+		n += snprintf(out + n, cap - (size_t)n, " --plots");
 	if (o->audits)
 		n += snprintf(out + n, cap - (size_t)n, " --audits");
 	if (o->scores)
@@ -407,6 +414,7 @@ static enum rv_err run_many(const struct sim_cli *o, struct rv_events *events, s
 							 .workers = (int)o->workers,
 							 .leases = o->leases,
 							 .liars = o->liars,
+							 .plots = o->plots,
 							 .audits = o->audits,
 							 .scores = o->scores,
 							 .processes = processes,

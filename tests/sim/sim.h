@@ -42,6 +42,7 @@
  * sim_rosters.c      rosters, rows and columns as records and documents state them
  * sim_faults.c       carries the plan out, and heals
  * sim_liars.c        members that lie to their peers, and evidence
+ * sim_plots.c        members that lie by one plan
  * sim_lies.c         members that lie to the coordinator, and what must not come of it
  * sim_strangers.c    keys that join and are banned; a coordinator that shows a member another run
  * sim_expect.c       what a planted universe demands of its end
@@ -267,6 +268,15 @@ bool lies_vote(const struct sim *s, int host);
 /* Judges an event of the coordinator's core where only liars are at work. */
 void lies_judge(struct sim *s, const struct core_event *ev);
 void lies_judge_costs(struct sim *s); /* at the end, if only liars were at work */
+
+/* sim_plots.c: members that plan together. */
+/* Returns whom a member that plots attacks in the all-reduce under way: a set of hosts. */
+uint64_t plots_accused(const struct sim_worker *w);
+/* Returns true if it gives the peer nothing. */
+bool plots_withhold(const struct sim_worker *w, int index);
+/* Returns how many members plot. */
+int plots_count(const struct sim *s);
+void plots_judge(struct sim *s); /* at the end: what they own */
 
 /* Returns true if it tells a lie of those that are told in reports, contributions or requests. */
 bool lies_so(const struct sim *s, int host, enum sim_lie lie);

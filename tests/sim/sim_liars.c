@@ -115,6 +115,8 @@ static void falsify(struct sim_worker *w, struct reduce_msg *m, int to) {
 /* ---- what is kept back ---- */
 
 static bool is_withheld(const struct sim_worker *w, const struct reduce_msg *m, int to) {
+	if (w->host != w->sim->withholder)
+		return (m->type == REDUCE_SCATTER || m->type == REDUCE_GATHER) && plots_withhold(w, to);
 	switch (w->sim->withheld) {
 	case WITHHELD_CONTRIBUTIONS:
 		return m->type == REDUCE_SCATTER;
@@ -153,13 +155,13 @@ bool liars_pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m
 	if (w->host == s->withholder && s->withheld == WITHHELD_DRIP)
 		return drip(w, index, bulk, m);
 	bool any = pull(w, index, bulk, m);
-	if (w->host != s->withholder)
+	if (w->host != s->withholder && !plots_withhold(w, index))
 		return any;
 	while (any && is_withheld(w, m, index))
 		any = pull(w, index, bulk, m);
 	if (any && m->type == REDUCE_PING)
 		m->waiting = 1;
-	if (any)
+	if (any && w->host == s->withholder)
 		falsify(w, m, index);
 	return any;
 }

@@ -42,22 +42,36 @@ static void syncs(struct report *rep) {
 	memset(&rep->digest, 0, sizeof rep->digest);
 }
 
+static bool has_host(uint64_t hosts, int host) {
+	return hosts == UINT64_MAX || (host != SIM_NOBODY && (hosts >> host & 1) != 0);
+}
+
+/* Accuses those of the hosts that it exchanges data with. */
+static void accuse(const struct sim_worker *w, uint64_t hosts, struct report *rep) {
+	const struct sim *s = w->sim;
+	rep->phase = WORKER_REDUCING;
+	rep->n_suspects = 0;
+	for (int i = 0, n = grid_peers(w->reduce); i < n && rep->n_suspects < NET_MAX_ROW; i++) {
+		const uint32_t member = grid_member(w->reduce, i);
+		if (member != s->oracle.member_of[w->host] && has_host(hosts, oracle_host_of(s, member)))
+			rep->suspects[rep->n_suspects++] = grid_place(w->reduce, i);
+	}
+	for (int i = 1; i < rep->n_suspects; i++) /* places ascend, each once */
+		for (int k = i; k > 0 && rep->suspects[k] < rep->suspects[k - 1]; k--) {
+			uint16_t place = rep->suspects[k];
+			rep->suspects[k] = rep->suspects[k - 1];
+			rep->suspects[k - 1] = place;
+		}
+}
+
 static void lie_about_the_attempt(const struct sim_worker *w, struct report *rep) {
 	const struct sim *s = w->sim;
 	const bool reduces = rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED;
-	if (lies(s, w->host, LIE_ACCUSES_ALL) && reduces && w->reduce != NULL) {
-		rep->phase = WORKER_REDUCING;
-		rep->n_suspects = 0;
-		for (int i = 0, n = grid_peers(w->reduce); i < n && rep->n_suspects < NET_MAX_ROW; i++)
-			if (grid_member(w->reduce, i) != s->oracle.member_of[w->host])
-				rep->suspects[rep->n_suspects++] = grid_place(w->reduce, i);
-		for (int i = 1; i < rep->n_suspects; i++) /* places ascend, each once */
-			for (int k = i; k > 0 && rep->suspects[k] < rep->suspects[k - 1]; k--) {
-				uint16_t place = rep->suspects[k];
-				rep->suspects[k] = rep->suspects[k - 1];
-				rep->suspects[k - 1] = place;
-			}
-	}
+	const uint64_t plotted = reduces && w->reduce != NULL ? plots_accused(w) : 0;
+	if (lies(s, w->host, LIE_ACCUSES_ALL) && reduces && w->reduce != NULL)
+		accuse(w, UINT64_MAX, rep);
+	else if (plotted != 0)
+		accuse(w, plotted, rep);
 	if (lies(s, w->host, LIE_DIGEST) && rep->phase == WORKER_VOTED)
 		rep->digest.b[0] ^= 1;
 	if (lies(s, w->host, LIE_SYNCS) && reduces)
@@ -175,11 +189,14 @@ void lies_judge(struct sim *s, const struct core_event *ev) {
  * nearly all members are needed, as none is left out. Attempts of rosters of two, where nothing
  * says which one lies, do not count (docs/status.md). */
 void lies_judge_costs(struct sim *s) {
-	enum { ATTEMPTS_OF_ONE = 12, NAMES_OF_ONE = 6 };
+	enum { ATTEMPTS_OF_ONE = 12, NAMES_OF_ONE = 6, OF_A_PLOT = 8 };
 	const struct sim_options *o = &s->opt;
-	const int liars = sim_liars(o), lost = (int)s->stats.lost_attempts, named = (int)s->stats.wrongly_suspected;
+	const bool plot = plots_count(s) > 0;
+	const int liars = plot ? plots_count(s) : sim_liars(o), of_a_plot = OF_A_PLOT + o->n_workers / 2;
+	const int lost = (int)s->stats.lost_attempts, named = (int)s->stats.wrongly_suspected;
+	const int most = plot && of_a_plot > ATTEMPTS_OF_ONE ? of_a_plot : ATTEMPTS_OF_ONE;
 	if (!o->liars || 2 * o->min_workers > (uint32_t)o->n_workers)
 		return;
-	if (lost > ATTEMPTS_OF_ONE * liars || named > NAMES_OF_ONE * liars)
+	if (lost > most * liars || named > (plot ? most : NAMES_OF_ONE) * liars)
 		sim_fail(s, "%d attempts were lost to %d liars, and honest members named in %d of them", lost, liars, named);
 }

@@ -52,10 +52,10 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_RELAY_SLOW] = "relay_slow",
 													  [FAULT_ROLLBACK] = "rolled_back"};
 
-const char *const sim_lie_names[SIM_LIES] = {"tokens", "chunks",  "ahead",  "digest", "full_hash",   "chain",
-											 "fast",   "slow",    "behind", "apart",  "accuses_all", "proven",
-											 "disk",   "reads",   "loud",   "flips",  "late",        "addresses",
-											 "moves",  "fetches", "syncs",  "crashes"};
+const char *const sim_lie_names[SIM_LIES] = {"tokens", "chunks",  "ahead",  "digest",  "full_hash",   "chain",
+											 "fast",   "slow",    "behind", "apart",   "accuses_all", "proven",
+											 "disk",   "reads",   "loud",   "flips",   "late",        "addresses",
+											 "moves",  "fetches", "syncs",  "crashes", "plots"};
 
 const char *const sim_on_names[SIM_ONS] = {"nothing", "roster",   "commit",  "rollback", "attempt",
 										   "log",     "snapshot", "replica", "term"};
@@ -327,6 +327,8 @@ static void plan_troublemakers(struct sim_plan *p, const struct sim_options *o) 
 int sim_liars(const struct sim_options *o) {
 	struct rv_rng r = rv_rng_of(o->seed, 61);
 	const int most = (o->n_workers - 1) / 3;
+	if (o->plots)
+		return most;
 	return most > 0 ? 1 + (int)rv_rng_below(&r, (uint64_t)most) : 0;
 }
 
@@ -386,7 +388,7 @@ static void plan_lie(struct sim_plan *p, const struct sim_options *o, struct rv_
 /* In one universe in three, half of those that lie also end attempts by going in the middle of
  * them. */
 static void plan_goers(struct sim_plan *p, const struct sim_options *o, uint64_t liars) {
-	enum { STREAM = 148, ONE_IN = 3, WAYS = SIM_LIES - LIE_SYNCS };
+	enum { STREAM = 148, ONE_IN = 3, WAYS = LIE_CRASHES + 1 - LIE_SYNCS };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
 	if (rv_rng_below(&r, ONE_IN) != 0)
 		return;
@@ -400,13 +402,27 @@ static void plan_goers(struct sim_plan *p, const struct sim_options *o, uint64_t
 	}
 }
 
-/* Up to a third of the members, in up to three ways each. */
+static void plan_plotters(struct sim_plan *p, const struct sim_options *o, uint64_t hosts) {
+	for (uint16_t h = 0; h < o->n_workers; h++) {
+		struct sim_fault *f = hosts >> h & 1 ? append(p, FAULT_CLAIMER) : NULL;
+		if (f == NULL)
+			continue;
+		f->host = h;
+		f->amount = LIE_PLOTS;
+	}
+}
+
+/* Up to a third of the members, in up to three ways each; or those that plan together. */
 static void plan_liars(struct sim_plan *p, const struct sim_options *o) {
 	enum { STREAM = 62, WAYS = 3 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
 	uint64_t hosts = 0;
 	while (__builtin_popcountll(hosts) < sim_liars(o))
 		hosts |= 1ull << draw_worker(&r, o);
+	if (o->plots) {
+		plan_plotters(p, o, hosts);
+		return;
+	}
 	for (uint16_t h = 0; h < o->n_workers; h++)
 		for (uint64_t n = hosts >> h & 1 ? 1 + rv_rng_below(&r, WAYS) : 0; n > 0; n--)
 			plan_lie(p, o, &r, h);
@@ -532,7 +548,8 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 	struct rv_rng r = rv_rng_of(o->seed, 3);
 	if (o->liars) {
 		plan_liars(p, o);
-		plan_more_lies(p, o);
+		if (!o->plots)
+			plan_more_lies(p, o);
 		return;
 	}
 	plan_lasting(p, o, &r);
@@ -557,6 +574,8 @@ void sim_universe_of(const struct sim_choice *choice, struct sim_options *opt, s
 	opt->leases = choice->leases || choice->scores;
 	if (choice->liars)
 		sim_options_with_liars(opt);
+	if (choice->plots)
+		plots_choose(opt);
 	if (choice->scores && !large)
 		sim_options_with_scores(opt);
 	if (choice->audits && !large)

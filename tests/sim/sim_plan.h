@@ -60,6 +60,7 @@ enum sim_lie {
 	/* Drawn apart (plan_goers), not as those above. */
 	LIE_SYNCS,   /* in each all-reduce it reports that it has lost its state */
 	LIE_CRASHES, /* no lie: its process is killed in each all-reduce, and started again */
+	LIE_PLOTS,   /* it accuses, or gives nothing to, whom a plan names that others have too (sim_plots.c) */
 	SIM_LIES
 };
 extern const char *const sim_lie_names[SIM_LIES];
@@ -220,6 +221,7 @@ struct sim_options {
 	size_t chunk_elems;
 	bool leases; /* members read what is leased to them (--leases) */
 	bool liars;  /* up to a third of the members lie (--liars) */
+	bool plots;  /* they plan together; only while faults are drawn */
 	/* Of a universe with --audits, or with --scores (audit_ppm); else 0 and ADVERSARY_NONE. */
 	uint32_t audit_chunks, audit_window, audit_ppm, repeat_ppm;
 	bool audit_rollback;
@@ -239,6 +241,8 @@ struct sim_options sim_options_large(uint64_t seed, int n_workers);
 void sim_plan_large(const struct sim_options *opt, struct sim_plan *out);
 /* Makes a universe one of liars: large enough, and with enough honest members. */
 void sim_options_with_liars(struct sim_options *o);
+/* sim_plots.c: makes a universe of liars one of members that plan together. */
+void plots_choose(struct sim_options *o);
 /* Makes one in four universes with --scores one of rows of three and four. */
 void sim_options_with_scores(struct sim_options *o);
 /* Makes one in two universes with --audits one of rows of four and five. */
@@ -252,7 +256,7 @@ void sim_plan_of(const struct sim_options *opt, struct sim_plan *out); /* everyt
 struct sim_choice {
 	uint64_t seed;
 	int workers; /* 0: as many as the seed says */
-	bool leases, liars, audits, scores;
+	bool leases, liars, plots, audits, scores;
 };
 /* Both. */
 void sim_universe_of(const struct sim_choice *choice, struct sim_options *opt, struct sim_plan *plan);

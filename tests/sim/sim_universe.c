@@ -331,6 +331,8 @@ bool sim_run(const struct sim_options *opt, struct sim_plan *plan, bool verbose,
 		expect_check(s);
 	if (!s->failed)
 		lies_judge_costs(s);
+	if (!s->failed)
+		plots_judge(s);
 	s->stats.seeds = 1;
 	s->stats.workers = (uint64_t)opt->n_workers;
 	s->stats.virtual_us = s->now_us;
