@@ -56,6 +56,8 @@ struct codec {
 	uint8_t id;         /* number on the wire and in round logs; never reused */
 	size_t block;       /* elements; divides the size of every chunk but the last */
 	const void *format; /* parameters of the codec's own; NULL: none */
+	/* No chunk of normal values changes by more than this part of its norm when it is encoded. */
+	double loses;
 
 	size_t (*encoded_bytes)(const struct codec *self, size_t n);
 	/* Encodes x (n) into out (encoded_bytes(n)). RV_E_RANGE: x holds a NaN or an infinity, and the

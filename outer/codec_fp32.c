@@ -79,6 +79,7 @@ const struct codec codec_fp32 = {
 	.name = "fp32",
 	.id = 2,
 	.block = 1,
+	.loses = 0,
 	.encoded_bytes = fp32_encoded_bytes,
 	.encode = fp32_encode,
 	.encode_delta = fp32_encode_delta,

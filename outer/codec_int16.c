@@ -77,5 +77,6 @@ const struct codec codec_int16 = {
 	.name = "int16",
 	.id = 11,
 	.block = 256,
+	.loses = 0.0003,
 	BLOCK_CODEC_OPS(&format),
 };

@@ -88,5 +88,6 @@ const struct codec codec_int4 = {
 	.name = "int4",
 	.id = 3,
 	.block = BLOCK,
+	.loses = 0.63,
 	BLOCK_CODEC_OPS(&format),
 };

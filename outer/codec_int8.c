@@ -59,6 +59,7 @@ const struct codec codec_int8 = {
 	.name = "int8",
 	.id = 1,
 	.block = 256,
+	.loses = 0.064,
 	BLOCK_CODEC_OPS(&format),
 	.sum_squares = sum_squares,
 	.dot = dot,

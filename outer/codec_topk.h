@@ -50,7 +50,7 @@ enum rv_err topk_decode_add(const struct codec *self, const uint8_t *in, size_t 
 #define RV_TOPK_CODEC(codec_name, codec_id, kept, rice_bits)                                                           \
 	{                                                                                                                  \
 		.name = codec_name, .id = codec_id, .block = 1, .format = &(const struct topk_format){kept, rice_bits},        \
-		.encoded_bytes = topk_encoded_bytes, .encode = topk_encode, .encode_delta = topk_encode_delta,                 \
+		.loses = 1, .encoded_bytes = topk_encoded_bytes, .encode = topk_encode, .encode_delta = topk_encode_delta,     \
 		.decode = topk_decode, .decode_add = topk_decode_add                                                           \
 	}
 

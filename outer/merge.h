@@ -116,8 +116,16 @@ struct merge_measured {
 	double mean2_of[MERGE_MAX_INPUTS]; /* the same, of the chunks that this one contributed to */
 };
 
+/* How far contributions that are not known can take the mean (outer/merge_reach.h). */
+enum merge_reach {
+	MERGE_REACHES_ALL,   /* anywhere */
+	MERGE_REACHES_SHARE, /* by their part of the weights, and no more than the limit of norms */
+	MERGE_REACHES_LIMIT  /* to the limit of norms: some contributions are left out */
+};
+
 struct merge_ops {
 	const char *name;
+	enum merge_reach reach;
 	/* Returns true if the rule needs the norms of n_in contributions. NULL: never. */
 	bool (*wants_norms)(const struct merge_params *p, int n_in);
 	/* The rule starts from the last mean: the shared state keeps it (outer/global.h). */

@@ -124,6 +124,7 @@ static enum rv_err agreed_sum(const struct merge_inputs *c, const struct merge_p
 }
 
 const struct merge_ops merge_agreed = {.name = "agreed",
+									   .reach = MERGE_REACHES_LIMIT,
 									   .wants_norms = agreed_wants_norms,
 									   .vectors = agreed_vectors,
 									   .merge = agreed_merge,

@@ -29,5 +29,8 @@ static enum rv_err clipped_merge(const struct merge_inputs *c, const struct merg
 	return RV_OK;
 }
 
-const struct merge_ops merge_clipped = {
-	.name = "clipped", .wants_norms = clipped_wants_norms, .merge = clipped_merge, .sum = clipped_sum};
+const struct merge_ops merge_clipped = {.name = "clipped",
+										.reach = MERGE_REACHES_SHARE,
+										.wants_norms = clipped_wants_norms,
+										.merge = clipped_merge,
+										.sum = clipped_sum};
