@@ -6,8 +6,9 @@
  *              is the auditor. One chunk more may be named by voters (audits_named.c).
  *     -> RIGHT      its auditor says so
  *     -> DISPUTED   it says WRONG: four others audit the chunk as well
- *        -> LIED         three say WRONG and found the same: the owner is banned, and the run goes
- *                        back to before the round if it is configured so
+ *        -> LIED         three say WRONG and found the same, or lack pieces, and find that none could
+ *                        make it right: the owner is banned, and the run goes back to before the
+ *                        round if it is configured so
  *        -> FALSE_AUDIT  three say RIGHT: those that said WRONG are named
  *     -> the next auditor, if one is UNABLE, or says WITHHELD, or says nothing for some rounds
  *     -> HIDDEN      three say WITHHELD of the same contributor: it is named, and the run goes back
@@ -167,6 +168,7 @@ static struct core_auditor *asked_auditor(struct core_audit *a, uint32_t member)
 
 void core_take_verdicts(struct core *c, uint32_t slot) {
 	const struct core_member *m = &c->members[slot];
+	const struct rv_hash beyond = audit_beyond();
 	for (int k = 0; k < m->last.n_verdicts && m->last.term == c->term; k++) {
 		const struct audit_result *r = &m->last.verdicts[k];
 		for (int i = 0; i < c->audits.n; i++) {
@@ -177,6 +179,7 @@ void core_take_verdicts(struct core *c, uint32_t slot) {
 			by->verdict = r->verdict;
 			by->named = r->member;
 			by->found = r->found;
+			by->lacks = r->verdict == AUDIT_WRONG && rv_hash_equal(&r->found, &beyond);
 		}
 	}
 }
@@ -192,15 +195,22 @@ static bool says_wrong(const struct core_auditor *by) {
 	return by->verdict == AUDIT_WRONG;
 }
 
+/* Returns how many say WRONG, as auditor `i` does, and found the same, or lack what it had. */
+static uint32_t count_alike(const struct core_audit *a, uint32_t i) {
+	const struct core_auditor *by = &a->auditors[i];
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < a->asked && says_wrong(by); k++)
+		n += says_wrong(&a->auditors[k]) && (a->auditors[k].lacks || rv_hash_equal(&a->auditors[k].found, &by->found));
+	return n;
+}
+
 static struct tally tally_of(const struct core_audit *a) {
 	struct tally t = {0};
 	for (uint32_t i = 0; i < a->asked; i++) {
-		uint32_t alike = 0;
+		const uint32_t alike = count_alike(a, i);
 		t.right += a->auditors[i].verdict == AUDIT_RIGHT;
 		t.waiting += a->auditors[i].verdict == 0;
 		t.any_wrong |= says_wrong(&a->auditors[i]);
-		for (uint32_t k = 0; k < a->asked && says_wrong(&a->auditors[i]); k++)
-			alike += says_wrong(&a->auditors[k]) && rv_hash_equal(&a->auditors[k].found, &a->auditors[i].found);
 		t.wrong = alike > t.wrong ? alike : t.wrong;
 	}
 	return t;
@@ -275,13 +285,14 @@ static bool took_part(const struct core_audit *a, uint32_t member) {
 }
 
 /* Returns true if another auditor than `member` itself had all pieces, so its own, too. One that
- * says WRONG speaks for any contributor but the owner, whose lie it is. */
+ * says WRONG, and had them, speaks for any contributor but the owner, whose lie it is. */
 static bool is_refuted(const struct core_audit *a, uint32_t member) {
 	const bool accuses = member == a->owner && !RV_BUG("wrong-refutes");
 	bool found = false;
-	for (uint32_t i = 0; i < a->asked; i++)
-		found |= a->auditors[i].member != member &&
-				 (a->auditors[i].verdict == AUDIT_RIGHT || (says_wrong(&a->auditors[i]) && !accuses));
+	for (uint32_t i = 0; i < a->asked; i++) {
+		const struct core_auditor *by = &a->auditors[i];
+		found |= by->member != member && (by->verdict == AUDIT_RIGHT || (says_wrong(by) && !by->lacks && !accuses));
+	}
 	return found;
 }
 

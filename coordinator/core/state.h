@@ -308,6 +308,7 @@ struct core_auditor {
 	uint32_t member;
 	uint8_t verdict; /* enum audit_verdict; 0: none yet */
 	uint32_t named;
+	bool lacks; /* WRONG without all pieces: `found` is audit_beyond() */
 	struct rv_hash found;
 };
 /* In a roster of several rows: what is audited, and what the final owner shows (audits_rows.c). */

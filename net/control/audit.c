@@ -18,6 +18,11 @@ struct rv_hash audit_seed_of(const struct rv_hash *secret, const struct rv_hash 
 	return rv_hash_final(&h);
 }
 
+struct rv_hash audit_beyond(void) {
+	static const char name[] = "rivulet audit beyond";
+	return rv_hash_of(name, sizeof name - 1);
+}
+
 uint32_t audit_draw(const struct rv_hash *seed, uint32_t i, uint32_t below) {
 	struct rv_hasher h = rv_hasher_of("rivulet audit draw");
 	uint64_t number = 0;

@@ -37,7 +37,7 @@ struct audit_order {
 
 enum audit_verdict {
 	AUDIT_RIGHT = 1, /* the committed bytes are the merge of the committed contributions; so is what was signed */
-	AUDIT_WRONG,     /* they are not: `found` is the hash of what is */
+	AUDIT_WRONG,     /* they are not: `found` is the hash of what is, or says that this worker lacks some */
 	AUDIT_WITHHELD,  /* `member` gave nothing, or bytes that are not what it has committed to, or shown */
 	AUDIT_UNABLE,    /* no link of its own to `member`; or, NET_NO_MEMBER, this worker lacks what it needs itself */
 	AUDIT_VERDICTS
@@ -47,8 +47,13 @@ struct audit_result {
 	uint32_t chunk;
 	uint8_t verdict;      /* enum audit_verdict */
 	uint32_t member;      /* WITHHELD, UNABLE; else NET_NO_MEMBER */
-	struct rv_hash found; /* WRONG: leaf (base/merkle.h) of the merge; else zero */
+	struct rv_hash found; /* WRONG: leaf (base/merkle.h) of the merge, or audit_beyond(); else zero */
 };
+
+/* Returns what an auditor has found that lacks contributions, if no such ones give the committed
+ * bytes (outer/merge_reach.h): H("rivulet audit beyond"). It agrees with whatever those found that
+ * had them all. */
+struct rv_hash audit_beyond(void);
 
 /* Returns the hash that a document promises for a secret before it is used: H("rivulet audit
  * promise" | secret). */

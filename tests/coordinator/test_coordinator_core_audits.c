@@ -67,6 +67,13 @@ static void say(uint32_t who, enum worker_phase phase) {
 	rig_send(&r, who, &rep);
 }
 
+/* Reports that no pieces of those that it lacks could make the mean. */
+static void conclude_beyond(uint32_t who, const struct audit_order *o) {
+	said[who][n_said[who]++] = (struct audit_result){
+		.round = o->round, .chunk = o->chunk, .verdict = AUDIT_WRONG, .member = NET_NO_MEMBER, .found = audit_beyond()};
+	say(who, WORKER_TRAINING);
+}
+
 static void conclude(uint32_t who, const struct audit_order *o, enum audit_verdict verdict, uint32_t member,
 					 int found) {
 	struct audit_result *v = &said[who][n_said[who]++];
@@ -286,6 +293,64 @@ static void three_that_find_the_same_convict(void **state) {
 	assert_int_equal(rig_doc(&r)->term, 0); /* without audit-rollback the run goes on */
 	rig_restart(&r);
 	assert_true(rig_view(&r, owner).banned);
+}
+
+/* An owner that keeps its own piece from two shows it to one: all three know that it lied. The run
+ * goes back. */
+static void those_that_lack_its_piece_convict_too(void **state) {
+	(void)state;
+	for (int shown = 0; shown < 2; shown++) {
+		struct audit_order o;
+		uint32_t by[MEMBERS];
+		open_rig(1, MEMBERS, true);
+		dispute(&o, MEMBERS, by);
+		const uint32_t owner = owner_in_round(MEMBERS, o.chunk);
+		memset(n_said, 0, sizeof n_said);
+		if (shown == 0)
+			rig_restart(&r); /* the first one's verdict is forgotten */
+		for (int i = shown; i < 3; i++) {
+			assert_false(rig_view(&r, owner).banned);
+			conclude_beyond(by[i], &o);
+		}
+		assert_true(rig_saw(&r, CORE_EVENT_LIED, owner) && rig_view(&r, owner).banned);
+		assert_true(rig_doc(&r)->term == 1 && rig_doc(&r)->round == o.round);
+		if (shown == 0)
+			rig_release(&r);
+	}
+}
+
+/* Nor do two, that say it to an honest owner, nor two that found other things beside one. */
+static void two_that_claim_to_lack_it_convict_nobody(void **state) {
+	(void)state;
+	struct audit_order o;
+	uint32_t by[MEMBERS];
+	open_rig(1, MEMBERS, true);
+	dispute(&o, MEMBERS, by);
+	const uint32_t owner = owner_in_round(MEMBERS, o.chunk);
+	conclude(by[1], &o, AUDIT_WRONG, NET_NO_MEMBER, 8);
+	conclude_beyond(by[2], &o);
+	for (int i = 3; i < 5; i++)
+		conclude(by[i], &o, AUDIT_RIGHT, NET_NO_MEMBER, 0);
+	assert_true(!rig_view(&r, owner).banned && rig_doc(&r)->term == 0 && core_audits(r.core).open == 1);
+}
+
+/* One that lacks pieces does not say that their members gave them. */
+static void one_that_lacks_pieces_refutes_nobody(void **state) {
+	(void)state;
+	struct audit_order o;
+	open_rig(1, MEMBERS, true);
+	rig_round(&r, MEMBERS);
+	const uint32_t first = last_order(MEMBERS, &o), owner = owner_in_round(MEMBERS, o.chunk);
+	uint32_t helper = 0;
+	while (helper == first || helper == owner)
+		helper++;
+	uint64_t asked = 1ull << first;
+	conclude_beyond(first, &o);
+	for (uint32_t by; rig_doc(&r)->term == 0 && (by = auditor_of(MEMBERS, &o, asked)) != NET_NO_MEMBER;
+		 asked |= 1ull << by)
+		conclude(by, &o, by == helper ? AUDIT_UNABLE : AUDIT_WITHHELD, helper, 0);
+	assert_int_equal(rig_view(&r, helper).reputation.strikes, 1);
+	assert_true(rig_doc(&r)->term == 1 && rig_doc(&r)->round == o.round);
 }
 
 /* Both were drawn first. They are named; the owner stays. */
@@ -768,6 +833,9 @@ int main(void) {
 		cmocka_unit_test_teardown(a_run_without_audits_orders_none, close_rig),
 		cmocka_unit_test_teardown(one_that_finds_it_right_ends_the_audit, close_rig),
 		cmocka_unit_test_teardown(three_that_find_the_same_convict, close_rig),
+		cmocka_unit_test_teardown(those_that_lack_its_piece_convict_too, close_rig),
+		cmocka_unit_test_teardown(two_that_claim_to_lack_it_convict_nobody, close_rig),
+		cmocka_unit_test_teardown(one_that_lacks_pieces_refutes_nobody, close_rig),
 		cmocka_unit_test_teardown(two_that_conspire_convict_nobody, close_rig),
 		cmocka_unit_test_teardown(in_a_small_roster_most_others_convict, close_rig),
 		cmocka_unit_test_teardown(those_that_find_different_things_do_not, close_rig),

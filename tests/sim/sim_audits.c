@@ -8,10 +8,11 @@
  * Means are honest here, and what an auditor finds is said by this file: a *lying owner* counts
  * as having sent another mean of most or of a few of its chunks, which every honest auditor finds,
  * and finds the same; one of them stands out, and honest voters say so. In half of the universes
- * it shows its piece to one auditor of a round only: all others say that it withheld it. A *lying
- * auditor* says the opposite of what it finds, and it may have an accomplice that says the same,
- * where more than two others audit; a *withholder* gives auditors nothing. Some auditors cannot say
- * anything, or say it late.
+ * it shows its piece to one auditor of a round only: all others say that it withheld it. In half of
+ * these its lies are larger than any piece could explain: the others say so, and in half of those
+ * it shows its piece to nobody. A *lying auditor* says the opposite of what it finds, and it may
+ * have an accomplice that says the same, where more than two others audit; a *withholder* gives
+ * auditors nothing. Some auditors cannot say anything, or say it late.
  *
  * - Nobody audits what it made, in rows each audits what was made in its own.
  * - Only the lying owner is ever convicted, and of a chunk that it lied about; only the lying
@@ -58,12 +59,22 @@ static bool is_lied_about(const struct sim *s, uint64_t round, uint32_t chunk) {
 	return sim_noise(s->opt.seed, 1000 + round, chunk) > (few ? 0.7f : -0.5f);
 }
 
+static bool hides(const struct sim *s) {
+	return sim_noise(s->opt.seed, 8000, 0) >= 0;
+}
+
 bool audits_hides_from(struct sim *s, int host, uint64_t round) {
-	if (sim_noise(s->opt.seed, 8000, 0) < 0 || round >= SIM_MAX_ROUNDS)
+	if (!hides(s) || round >= SIM_MAX_ROUNDS)
 		return false;
 	if (s->shown[round].to == 0)
 		s->shown[round].to = (uint8_t)(1 + host);
 	return s->shown[round].to != 1 + host;
+}
+
+/* Returns true if the owner's lies are larger than what it could have contributed; in a roster of
+ * rows no auditor can tell. */
+static bool is_beyond(const struct sim *s, const struct audit_order *o) {
+	return o->kind == AUDIT_OF_AVERAGE && sim_noise(s->opt.seed, 8100, 0) > 0;
 }
 
 /* Notes an auditor that finds a lie, or that it is hidden, where this counts. */
@@ -114,6 +125,19 @@ static bool needs(const struct sim *s, const struct sim_roster *r, int host, con
 	return has_member(s, r, other) && (o->kind == AUDIT_OF_AVERAGE || row_in(s, r, other) == row_in(s, r, host));
 }
 
+/* Sets what an auditor reports of a chunk about which its owner has lied. */
+static void find_lie(struct sim *s, int host, const struct audit_order *o, struct audit_result *v) {
+	const bool shows = sim_noise(s->opt.seed, 8200, 0) > 0, beyond = is_beyond(s, o);
+	const bool hidden = audits_hides_from(s, host, o->round) || (beyond && !shows && hides(s));
+	const bool knows_no_better = hidden && !beyond, first = beyond && s->shown[o->round % SIM_MAX_ROUNDS].chunk == 0;
+	v->verdict = knows_no_better ? AUDIT_WITHHELD : AUDIT_WRONG;
+	v->member = knows_no_better ? s->oracle.member_of[s->opt.adversary_host] : NET_NO_MEMBER;
+	if (!knows_no_better)
+		v->found = hidden ? audit_beyond() : truth_of(o->round, o->chunk);
+	if (o->kind == AUDIT_OF_AVERAGE) /* in rows the auditors of a round are of several rows */
+		note_found(s, host, o, hidden && !first);
+}
+
 /* What an honest auditor reports. */
 static struct audit_result find(struct sim *s, int host, const struct audit_order *o) {
 	const struct sim_roster *r = roster_of(s, o->round, o->attempt);
@@ -126,12 +150,7 @@ static struct audit_result find(struct sim *s, int host, const struct audit_orde
 		v.verdict = AUDIT_WITHHELD;
 		v.member = s->oracle.member_of[withholder];
 	} else if (is_adversary(s, ADVERSARY_OWNER, maker_of(s, r, host, o)) && is_lied_about(s, o->round, o->chunk)) {
-		const bool hidden = audits_hides_from(s, host, o->round);
-		v.verdict = hidden ? AUDIT_WITHHELD : AUDIT_WRONG;
-		v.member = hidden ? s->oracle.member_of[s->opt.adversary_host] : NET_NO_MEMBER;
-		v.found = hidden ? v.found : truth_of(o->round, o->chunk);
-		if (o->kind == AUDIT_OF_AVERAGE) /* in rows the auditors of a round are of several rows */
-			note_found(s, host, o, hidden);
+		find_lie(s, host, o, &v);
 	}
 	return v;
 }

@@ -50,6 +50,21 @@ static enum audit_verdict judge(void *ctx, const struct auditor_case *c, struct 
 	return w.verdict;
 }
 
+static bool is_beyond(void *ctx, const struct auditor_case *c) {
+	(void)ctx;
+	w.looked++;
+	w.had = 0;
+	assert_int_equal(c->n, MEMBERS);
+	for (int i = 0; i < c->n; i++) {
+		assert_int_equal(c->members[i]->member, i);
+		if (c->data[i] == NULL)
+			continue;
+		assert_memory_equal(c->data[i], w.data[i][c->chunk], BYTES);
+		w.had |= 1u << i;
+	}
+	return w.beyond;
+}
+
 static bool linked(void *ctx, uint32_t member) {
 	(void)ctx;
 	return w.linked[member];
@@ -102,6 +117,7 @@ void open_world(void) {
 									.sum_bytes = sum_bytes,
 									.own = own,
 									.judge = judge,
+									.is_beyond = is_beyond,
 									.linked = linked,
 									.relayed = relayed,
 									.is_busy = is_busy,

@@ -270,6 +270,77 @@ static void a_relay_is_not_the_member(void **state) {
 	expect(AUDIT_WITHHELD, 2);
 }
 
+static void expect_beyond(void) {
+	const struct rv_hash beyond = audit_beyond();
+	assert_true(rv_hash_equal(&result()->found, &beyond));
+	expect(AUDIT_WRONG, NET_NO_MEMBER);
+}
+
+/* One that lies and keeps its own piece to itself: at its first cut, at a NONE, and where it is not
+ * linked, the mean is judged by what the others sent, once for each piece more. */
+static void a_mean_that_no_hidden_piece_makes_is_wrong_at_once(void **state) {
+	(void)state;
+	for (int how = 0; how < 3; how++) {
+		begin();
+		w.beyond = true;
+		w.linked[2] = how != 2;
+		assert_true(is_asked(0) && is_asked(2));
+		if (how == 0)
+			auditor_link_down(w.a, w.now_us, 2, true);
+		else if (how == 1)
+			assert_int_equal(answer_none(2), RV_OK);
+		auditor_tick(w.a, w.now_us);
+		assert_true(is_open() && w.looked == 0); /* the piece of the other one is on its way */
+		assert_int_equal(answer(0), RV_OK);
+		auditor_tick(w.a, w.now_us);
+		expect_beyond();
+		assert_true(w.looked == 1 && w.had == (1u << 0 | 1u << SELF) && w.judged == 0);
+		assert_int_equal(close_world(NULL), 0);
+	}
+	begin();
+}
+
+static void a_mean_within_reach_is_looked_at_once_and_waited_for(void **state) {
+	(void)state;
+	begin();
+	w.linked[2] = false;
+	assert_true(is_asked(0));
+	assert_int_equal(answer(0), RV_OK);
+	for (int i = 0; i < 5; i++)
+		auditor_tick(w.a, w.now_us);
+	assert_true(is_open() && w.looked == 1);
+	w.linked[2] = true;
+	assert_true(is_asked(2));
+	assert_int_equal(answer(2), RV_OK);
+	expect(AUDIT_RIGHT, NET_NO_MEMBER);
+}
+
+/* Silence, and another piece than was committed to, hide nothing either. What came instead is not
+ * taken for the piece. */
+static void a_lie_behind_silence_or_a_false_piece_is_wrong(void **state) {
+	uint8_t piece[BYTES + MERKLE_MAX_PROOF * sizeof(struct rv_hash)];
+	(void)state;
+	begin();
+	w.beyond = true;
+	assert_true(is_asked(0) && is_asked(2));
+	assert_int_equal(answer(0), RV_OK);
+	auditor_tick(w.a, w.now_us);
+	assert_true(is_open() && w.looked == 0);
+	w.now_us = PATIENCE_US;
+	auditor_tick(w.a, w.now_us);
+	expect_beyond();
+	assert_int_equal(close_world(NULL), 0);
+	begin();
+	w.beyond = true;
+	assert_true(is_asked(0) && is_asked(2));
+	assert_int_equal(answer(0), RV_OK);
+	const size_t n = piece_of(2, CHUNK, piece);
+	piece[BYTES / 2] ^= 1;
+	assert_int_equal(answer_bytes(2, piece, n, 64), RV_OK);
+	expect_beyond();
+	assert_int_equal(w.had, 1u << 0 | 1u << SELF);
+}
+
 static void what_this_worker_lacks_makes_it_unable(void **state) {
 	(void)state;
 	open_world();
@@ -333,6 +404,9 @@ int main(void) {
 		cmocka_unit_test_teardown(one_that_owes_another_piece_is_waited_for, close_world),
 		cmocka_unit_test_teardown(a_new_link_is_asked_again, close_world),
 		cmocka_unit_test_teardown(who_ends_its_links_withholds, close_world),
+		cmocka_unit_test_teardown(a_mean_that_no_hidden_piece_makes_is_wrong_at_once, close_world),
+		cmocka_unit_test_teardown(a_mean_within_reach_is_looked_at_once_and_waited_for, close_world),
+		cmocka_unit_test_teardown(a_lie_behind_silence_or_a_false_piece_is_wrong, close_world),
 		cmocka_unit_test_teardown(what_this_worker_lacks_makes_it_unable, close_world),
 		cmocka_unit_test_teardown(an_order_that_is_gone_is_left, close_world),
 		cmocka_unit_test_teardown(what_was_not_asked_for_is_a_breach, close_world),

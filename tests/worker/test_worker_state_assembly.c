@@ -139,6 +139,19 @@ static void a_snapshot_comes_together(void **state) {
 	assert_int_equal(statestore_adopt(&s->joiner->store, 4, &s->et), RV_E_NOTFOUND);
 }
 
+/* Every chunk of round 3's log is read alone as it is in the payload. */
+static void assert_chunks_are_read(const struct global_config *cfg, struct state_file *f, const struct blob *payload) {
+	const struct chunking chunks = global_round_chunks(cfg, 3);
+	static uint8_t piece[STATE_PIECE_MAX_BYTES];
+	for (uint32_t i = 0; i < chunks.n_chunks; i++) {
+		const size_t bytes = cfg->codec->encoded_bytes(cfg->codec, chunking_len(&chunks, i));
+		const uint8_t *chunk;
+		assert_int_equal(state_file_read_chunk(f, i, piece, &chunk, NULL), RV_OK);
+		assert_memory_equal(chunk, (const uint8_t *)payload->data + chunking_offset_bytes(&chunks, cfg->codec, i),
+							bytes);
+	}
+}
+
 static void a_log_comes_together_and_is_durable_at_once(void **state) {
 	struct scene *s = *state;
 	struct blob *reduced;
@@ -150,6 +163,7 @@ static void a_log_comes_together_and_is_durable_at_once(void **state) {
 	assert_true(exists(s, STATE_FILE_LOG, 3));
 	assert_int_equal(state_file_load_log(f, &reduced, &s->et), RV_OK);
 	assert_int_equal(reduced->bytes, state_payload_bytes(&s->joiner->store.cfg, STATE_KIND_LOG, 3));
+	assert_chunks_are_read(&s->joiner->store.cfg, f, reduced);
 	blob_unref(reduced);
 	state_file_free(f);
 }

@@ -25,6 +25,17 @@ static void assert_tiled(const struct global_config *c, enum state_kind kind, ui
 	assert_true(state_manifest_hashes(c, kind, round) <= state_max_manifest_hashes(c));
 }
 
+static void assert_chunks_are_found(const struct global_config *c, uint64_t round) {
+	const struct chunking chunks = global_round_chunks(c, round);
+	for (uint32_t i = 0; i < chunks.n_chunks; i++) {
+		size_t at, bytes;
+		const uint32_t piece = state_piece_of_chunk(c, round, i, &at);
+		const size_t piece_at = state_piece_at(c, STATE_KIND_LOG, round, piece, &bytes);
+		assert_int_equal(piece_at + at, chunking_offset_bytes(&chunks, c->codec, i));
+		assert_true(at + c->codec->encoded_bytes(c->codec, chunking_len(&chunks, i)) <= bytes);
+	}
+}
+
 static void pieces_tile_the_payload(void **state) {
 	static const size_t sizes[] = {1, 255, 256, 65535, 65536, 65537, 131072, 300001, 1000003};
 	(void)state;
@@ -34,6 +45,8 @@ static void pieces_tile_the_payload(void **state) {
 			struct global_config small = config(sizes[i], 512, codecs[k]), large = config(sizes[i], 65536, codecs[k]);
 			assert_tiled(&small, STATE_KIND_LOG, 5);
 			assert_tiled(&large, STATE_KIND_LOG, 5);
+			assert_chunks_are_found(&small, 5);
+			assert_chunks_are_found(&large, 5);
 			assert_tiled(&small, STATE_KIND_SNAPSHOT, 5);
 		}
 	}
@@ -67,6 +80,7 @@ static void a_log_entry_is_of_its_rounds_fragment(void **state) {
 		size_t all = 0;
 		for (uint64_t round = 0; round < 8; round++) {
 			assert_tiled(&c, STATE_KIND_LOG, round);
+			assert_chunks_are_found(&c, round);
 			assert_tiled(&c, STATE_KIND_SNAPSHOT, round);
 			assert_int_equal(state_manifest_hashes(&c, STATE_KIND_LOG, round), chunks[round % 4]);
 			all += state_payload_bytes(&c, STATE_KIND_LOG, round);

@@ -221,6 +221,7 @@ static void begin(struct auditor *a, int64_t now_us, int order) {
 	l->n = 0;
 	l->stage = STAGE_SENT;
 	l->repeats = false;
+	l->looked = 0;
 	l->until_us = now_us + a->patience_us;
 	if (a->orders[order].scores)
 		training_begin(a, now_us, l);
@@ -290,6 +291,8 @@ void auditor_tick(struct auditor *a, int64_t now_us) {
 	stand_still(a, now_us);
 	for (int i = 0; i < LANES; i++)
 		pieces_make_ready(a->lanes[i].pieces, a->lanes[i].n, now_us);
+	if (a->lanes[LANE_AVERAGES].at >= 0)
+		average_look(a, &a->lanes[LANE_AVERAGES]);
 	for (int i = 0; i < LANES; i++)
 		if (a->lanes[i].at >= 0 && now_us >= a->lanes[i].until_us)
 			give_up(a, now_us, &a->lanes[i]);

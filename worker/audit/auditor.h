@@ -8,6 +8,7 @@
  *      |          +-- no slice for as long as patience, or all pieces take longer than one at
  *      |          |   SCORE_LEAST_BYTES_PER_S and all at AUDITOR_LEAST_BYTES_PER_S: WITHHELD by one
  *      |          |   that is linked, else UNABLE
+ *      |          +-- some give nothing, and nothing that they could give makes the mean: WRONG
  *      +-- this process did not take part in that attempt: UNABLE
  *
  * In a roster of several rows it has the contributions of its row for the sum of that, which it
@@ -34,6 +35,12 @@
  *
  * Silence, slowness and ends of a link that goes by a relay may be the relay's: UNABLE instead of
  * WITHHELD, CUT or SLOW.
+ *
+ * An owner that lies keeps its own contribution from auditors: by giving another one, by ending its
+ * links, or by being away. So the last line is looked at as soon as all that is missing is of those
+ * that are not linked, have ended a link or answered NONE, and at every end that names one. It
+ * blames no honest owner, whatever became of it: means within reach of the limit of norms are
+ * possible (outer/merge_reach.h).
  *
  * One audit of an average is under way at a time, and beside it all of training whose authors
  * differ: a slow sender holds up no other audit. The owner scores one contribution at a time. A
@@ -92,7 +99,7 @@ struct auditor_case {
 	uint8_t kind; /* enum audit_kind */
 	int n;        /* contributions to the chunk; OF_MEAN: sums, one of each row in the mean */
 	const struct auditor_member *members[NET_MAX_ROW]; /* but OF_MEAN */
-	const uint8_t *data[NET_MAX_ROW];                  /* their encoded chunks */
+	const uint8_t *data[NET_MAX_ROW];                  /* their encoded chunks; is_beyond: NULL if not here */
 	struct rv_hash sum;                                /* OF_SUM: leaf of what its owner has signed */
 };
 
@@ -106,6 +113,9 @@ struct auditor_ops {
 	bool (*own)(void *ctx, uint64_t round, uint32_t chunk, uint8_t *out, size_t bytes);
 	/* Returns RIGHT, WRONG with *found, or UNABLE: the committed bytes are not here. */
 	enum audit_verdict (*judge)(void *ctx, const struct auditor_case *c, struct rv_hash *found);
+	/* Returns true if no contributions of those that have not given theirs make the committed bytes
+	 * of an average. */
+	bool (*is_beyond)(void *ctx, const struct auditor_case *c);
 	bool (*linked)(void *ctx, uint32_t member);
 	bool (*relayed)(void *ctx, uint32_t member); /* the link goes by a relay */
 	bool (*is_busy)(void *ctx, uint32_t member); /* it owes an answer to somebody else here */

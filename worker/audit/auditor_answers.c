@@ -51,11 +51,14 @@ bool auditor_send(struct auditor *a, int64_t now_us, uint32_t member, struct pee
 }
 
 /* The member gives nothing, or not what it has committed to. */
-static void conclude_withheld(struct auditor *a, struct lane *l, uint32_t member) {
+static void conclude_withheld(struct auditor *a, struct lane *l, struct piece *p) {
+	const uint32_t member = p->from->member;
+	if (p->state == PIECE_HERE) /* something is, and not that */
+		p->state = PIECE_WANTED;
 	if (lane_order(a, l)->scores)
 		training_conclude(a, l, SCORE_WITHHELD);
 	else
-		average_conclude(a, l, AUDIT_WITHHELD, member, NULL);
+		average_lack(a, l, AUDIT_WITHHELD, member);
 }
 
 /* The sender may just be storing it, on a slow disk: it has as long as one that says nothing. */
@@ -69,7 +72,7 @@ static void take_piece(struct auditor *a, int64_t now_us, struct lane *l, struct
 	if (lane_has_sums(a, l))
 		mean_keep(a, now_us, l);
 	else if (!piece_is_proven(p, l->n_chunks, l->chunk))
-		conclude_withheld(a, l, p->from->member);
+		conclude_withheld(a, l, p);
 	else if (lane_order(a, l)->scores)
 		training_keep(a, now_us, l);
 	else if (pieces_are_here(l->pieces, l->n))
@@ -93,7 +96,7 @@ static enum rv_err take_slice(struct auditor *a, int64_t now_us, struct lane *l,
 	if (f->offset + f->data_bytes == f->total)
 		p->state = PIECE_HERE;
 	if (f->total != p->bytes) {
-		conclude_withheld(a, l, p->from->member);
+		conclude_withheld(a, l, p);
 		return RV_OK;
 	}
 	memcpy(p->at + p->got, f->data, f->data_bytes);

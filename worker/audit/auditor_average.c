@@ -33,6 +33,50 @@ void average_judge(struct auditor *a, struct lane *l) {
 	average_conclude(a, l, verdict, NET_NO_MEMBER, &found);
 }
 
+static int count_here(const struct lane *l) {
+	int n = 0;
+	for (int i = 0; i < l->n; i++)
+		n += l->pieces[i].state == PIECE_HERE;
+	return n;
+}
+
+/* Returns true if no pieces that are missing could make the mean. What is known of sums of rows is
+ * a hash alone. */
+static bool is_beyond(const struct auditor *a, const struct lane *l) {
+	const struct audit_order *o = &a->orders[l->at].of;
+	struct auditor_case c = {.roster = l->roster, .chunk = o->chunk, .kind = o->kind, .n = l->n};
+	for (int i = 0; i < l->n; i++) {
+		c.members[i] = l->pieces[i].from;
+		c.data[i] = l->pieces[i].state == PIECE_HERE ? l->pieces[i].at : NULL;
+	}
+	return o->kind == AUDIT_OF_AVERAGE && a->ops.is_beyond(a->ops.ctx, &c);
+}
+
+void average_lack(struct auditor *a, struct lane *l, enum audit_verdict verdict, uint32_t member) {
+	const struct rv_hash beyond = audit_beyond();
+	if (is_beyond(a, l))
+		average_conclude(a, l, AUDIT_WRONG, NET_NO_MEMBER, &beyond);
+	else
+		average_conclude(a, l, verdict, member, NULL);
+}
+
+static bool will_hardly_come(const struct auditor *a, const struct piece *p) {
+	return p->cuts > 0 || p->refused || !auditor_is_linked(a, p);
+}
+
+void average_look(struct auditor *a, struct lane *l) {
+	const int here = count_here(l);
+	bool all = here > l->looked;
+	for (int i = 0; i < l->n && all; i++)
+		all = l->pieces[i].state == PIECE_HERE || will_hardly_come(a, &l->pieces[i]);
+	if (!all)
+		return;
+	l->looked = here;
+	const struct rv_hash beyond = audit_beyond();
+	if (is_beyond(a, l))
+		average_conclude(a, l, AUDIT_WRONG, NET_NO_MEMBER, &beyond);
+}
+
 static const struct auditor_roster *roster_of(const struct auditor *a, const struct audit_order *o) {
 	const struct auditor_roster *r = &a->rosters[o->round % AUDITOR_ROUNDS];
 	const bool fits = (r->n_rows > 0) == (o->kind != AUDIT_OF_AVERAGE);
@@ -127,16 +171,16 @@ void average_give_up(struct auditor *a, int64_t now_us, struct lane *l) {
 			continue;
 		const bool apart = !auditor_is_linked(a, p) || auditor_hears_a_relay(a, p);
 		if (!apart && !auditor_waits_for_another(a, l, p)) {
-			average_conclude(a, l, AUDIT_WITHHELD, p->from->member, NULL);
+			average_lack(a, l, AUDIT_WITHHELD, p->from->member);
 			return;
 		}
 		unlinked = apart ? p->from->member : unlinked;
 	}
-	average_conclude(a, l, AUDIT_UNABLE, unlinked, NULL);
+	average_lack(a, l, AUDIT_UNABLE, unlinked);
 }
 
 void average_count_cut(struct auditor *a, int64_t now_us, struct lane *l, struct piece *p) {
 	p->ready_us = now_us + AUDITOR_AFTER_CUT_US;
 	if (++p->cuts == AUDITOR_CUTS)
-		average_conclude(a, l, p->relayed ? AUDIT_UNABLE : AUDIT_WITHHELD, p->from->member, NULL);
+		average_lack(a, l, p->relayed ? AUDIT_UNABLE : AUDIT_WITHHELD, p->from->member);
 }

@@ -35,6 +35,7 @@ struct lane {
 	const struct auditor_roster *roster; /* of averages */
 	uint32_t chunk, n_chunks;            /* that is asked for, of so many */
 	int64_t until_us;
+	int looked;                        /* pieces that were here when average_look() judged them; 0: it has not */
 	uint32_t row;                      /* of a mean of sums: the one that is asked for */
 	struct rv_hash sums[NET_MAX_ROWS]; /* leaves of those before it */
 	int n;
@@ -94,6 +95,10 @@ void average_begin(struct auditor *a, int64_t now_us, struct lane *l);
 void average_judge(struct auditor *a, struct lane *l);
 void average_conclude(struct auditor *a, struct lane *l, enum audit_verdict verdict, uint32_t member,
 					  const struct rv_hash *found);
+/* It ends without some pieces, for that reason: WRONG if none could make the mean. */
+void average_lack(struct auditor *a, struct lane *l, enum audit_verdict verdict, uint32_t member);
+/* Judges the mean by the pieces that are here, if those that are missing will hardly come. */
+void average_look(struct auditor *a, struct lane *l);
 /* Its time is over: the first participant whose piece is missing is named, if it is linked. */
 void average_give_up(struct auditor *a, int64_t now_us, struct lane *l);
 /* The participant has ended the link while it owed its piece. */

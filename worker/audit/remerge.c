@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/merkle.h"
+#include "outer/merge_reach.h"
 #include "worker/audit/weighing.h"
 
 #include <stdlib.h>
@@ -53,4 +54,31 @@ enum rv_err remerge_leaf(const struct global_config *g, const struct auditor_cas
 	free(m.out);
 	free(m.scratch);
 	return e;
+}
+
+bool remerge_is_beyond(const struct global_config *g, const struct auditor_case *c, const uint8_t *mean) {
+	const struct chunking chunks = global_round_chunks(g, c->roster->round);
+	const size_t values = chunking_len(&chunks, c->chunk);
+	struct merge_rule rule = global_merge(g);
+	const struct codec *codecs[NET_MAX_ROW];
+	const uint8_t *data[NET_MAX_ROW];
+	uint32_t weights[NET_MAX_ROW];
+	struct merge_known k = {.in = data, .weights = weights};
+	bool reaches = true;
+	RV_ASSERT(c->kind == AUDIT_OF_AVERAGE);
+	for (int i = 0; i < c->n; i++) {
+		if (c->data[i] == NULL) {
+			k.n_missing++;
+			k.missing_weight += c->members[i]->weight;
+			continue;
+		}
+		codecs[k.n_in] = global_sent_as(g, c->members[i]->codec);
+		weights[k.n_in] = c->members[i]->weight;
+		data[k.n_in++] = c->data[i];
+	}
+	rule.codecs = codecs;
+	float *scratch = malloc(merge_reach_scratch(values) * sizeof *scratch);
+	const bool found = scratch && merge_reaches(&rule, &k, mean, values, scratch, &reaches, NULL) == RV_OK;
+	free(scratch);
+	return found && !reaches;
 }

@@ -38,19 +38,29 @@ bool session_own_piece(void *ctx, uint64_t round, uint32_t chunk, uint8_t *out, 
 	return true;
 }
 
-/* Sets *out to the leaf (base/merkle.h) of the chunk that was committed; returns false if this
- * worker's log entry of the round is not the committed one. */
-static bool committed_hash(struct session *s, const struct auditor_case *c, struct rv_hash *out) {
+/* Returns this worker's log entry of the round, which the caller frees; NULL: it is not there, or not
+ * the committed one. */
+static struct state_file *committed_log(struct session *s, uint64_t round) {
 	const struct document *d = round_document(session_round(s));
-	const struct rv_hash *digest = d ? document_digest(d, c->roster->round) : NULL;
+	const struct rv_hash *digest = d ? document_digest(d, round) : NULL;
 	struct state_file *f;
-	if (!digest || statestore_open(&s->store, STATE_KIND_LOG, c->roster->round, &f, NULL) != RV_OK)
-		return false;
-	const bool same = rv_hash_equal(&state_file_id(f)->expect, digest);
-	if (same)
-		*out = state_file_manifest(f)[c->chunk];
+	if (!digest || statestore_open(&s->store, STATE_KIND_LOG, round, &f, NULL) != RV_OK)
+		return NULL;
+	if (rv_hash_equal(&state_file_id(f)->expect, digest))
+		return f;
 	state_file_free(f);
-	return same;
+	return NULL;
+}
+
+/* Sets *out to the leaf (base/merkle.h) of the chunk that was committed; returns false if it is not
+ * here. */
+static bool committed_hash(struct session *s, const struct auditor_case *c, struct rv_hash *out) {
+	struct state_file *f = committed_log(s, c->roster->round);
+	if (!f)
+		return false;
+	*out = state_file_manifest(f)[c->chunk];
+	state_file_free(f);
+	return true;
 }
 
 static enum audit_verdict judge(void *ctx, const struct auditor_case *c, struct rv_hash *found) {
@@ -67,6 +77,26 @@ static enum audit_verdict judge(void *ctx, const struct auditor_case *c, struct 
 			 "or its memory is bad. The coordinator has others check it too",
 			 c->roster->round, c->chunk, c->kind == AUDIT_OF_SUM ? "the owner of its row's sum" : "its owner");
 	return AUDIT_WRONG;
+}
+
+static bool is_beyond(void *ctx, const struct auditor_case *c) {
+	struct session *s = ctx;
+	struct state_file *f = committed_log(s, c->roster->round);
+	uint8_t *piece = malloc(STATE_PIECE_MAX_BYTES);
+	const uint8_t *mean;
+	const bool beyond = f && piece && state_file_read_chunk(f, c->chunk, piece, &mean, NULL) == RV_OK &&
+						remerge_is_beyond(&s->store.cfg, c, mean);
+	free(piece);
+	state_file_free(f);
+	if (beyond)
+		rv_event(
+			s->events, RV_WARN, "audit_wrong",
+			RV_FIELDS(rv_field_int("round", (int64_t)c->roster->round), rv_field_int("chunk", c->chunk)),
+			"round %" PRIu64 ", chunk %u: some members do not show what they sent, and whatever it was, the committed "
+			"average is too far from what the others sent: its owner lied, or its memory is bad. The coordinator has "
+			"others check it too",
+			c->roster->round, c->chunk);
+	return beyond;
 }
 
 static bool is_relayed(void *ctx, uint32_t member) {
@@ -169,6 +199,7 @@ enum rv_err session_open_audit(struct session *s, uint64_t run_tag, struct rv_er
 									.sum_bytes = sum_bytes,
 									.own = session_own_piece,
 									.judge = judge,
+									.is_beyond = is_beyond,
 									.linked = session_is_linked,
 									.relayed = is_relayed,
 									.is_busy = is_busy,

@@ -252,6 +252,15 @@ static enum rv_err read_piece(struct state_file *f, uint32_t i, void *out, struc
 	return state_piece_check(f->cfg, &f->id, f->manifest, i, out, bytes, et);
 }
 
+enum rv_err state_file_read_chunk(struct state_file *f, uint32_t number, uint8_t *out, const uint8_t **chunk,
+								  struct rv_errtext *et) {
+	size_t at;
+	RV_ASSERT(f->id.kind == STATE_KIND_LOG);
+	RV_TRY(read_piece(f, state_piece_of_chunk(f->cfg, f->id.round, number, &at), out, et));
+	*chunk = out + at;
+	return RV_OK;
+}
+
 /* ---- all of it ---- */
 
 enum rv_err state_file_each(struct state_file *f, state_piece_fn *fn, void *ctx, struct rv_errtext *et) {

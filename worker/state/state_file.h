@@ -36,6 +36,10 @@ const struct rv_hash *state_file_manifest(const struct state_file *f); /* state_
  * (truncated meanwhile). */
 struct state_stored state_file_stored(const struct state_file *f, uint32_t i);
 enum rv_err state_file_read_stored(struct state_file *f, uint32_t i, void *out, struct rv_errtext *et);
+/* Reads the piece with that chunk of a log entry into `out` (STATE_PIECE_MAX_BYTES are enough),
+ * unpacked and checked, and sets *chunk to where that begins in it. RV_E_CORRUPT, RV_E_IO. */
+enum rv_err state_file_read_chunk(struct state_file *f, uint32_t number, uint8_t *out, const uint8_t **chunk,
+								  struct rv_errtext *et);
 
 /* Checks every piece (about 1 GB/s). RV_E_CORRUPT, RV_E_IO, RV_E_NOMEM. */
 enum rv_err state_file_verify(struct state_file *f, struct rv_errtext *et);

@@ -77,6 +77,16 @@ size_t state_piece_at(const struct global_config *c, enum state_kind kind, uint6
 	return at;
 }
 
+uint32_t state_piece_of_chunk(const struct global_config *c, uint64_t round, uint32_t chunk, size_t *at) {
+	const struct chunking exchanged = global_round_chunks(c, round);
+	const uint32_t piece = chunk / chunks_per_piece(c);
+	uint32_t first;
+	RV_ASSERT(chunk < exchanged.n_chunks);
+	(void)chunks_of(c, &exchanged, piece, &first);
+	*at = chunk_at(c, &exchanged, chunk) - chunk_at(c, &exchanged, first);
+	return piece;
+}
+
 /* ---- hashes ---- */
 
 uint32_t state_manifest_hashes(const struct global_config *c, enum state_kind kind, uint64_t round) {

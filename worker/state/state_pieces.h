@@ -40,6 +40,9 @@ uint32_t state_pieces(const struct global_config *c, enum state_kind kind, uint6
 /* Returns the offset of piece i in the payload; *bytes: its length. */
 size_t state_piece_at(const struct global_config *c, enum state_kind kind, uint64_t round, uint32_t i, size_t *bytes);
 
+/* Returns the log piece that holds a chunk of `round`; *at: where in it the chunk begins. */
+uint32_t state_piece_of_chunk(const struct global_config *c, uint64_t round, uint32_t chunk, size_t *at);
+
 /* Returns the number of hashes in the manifest, RV_HASH_BYTES each, in order. */
 uint32_t state_manifest_hashes(const struct global_config *c, enum state_kind kind, uint64_t round);
 void state_manifest_of(const struct global_config *c, enum state_kind kind, uint64_t round, const void *payload,
