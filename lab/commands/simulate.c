@@ -6,6 +6,7 @@
 #include "lab/simulate/units.h"
 #include "outer/codec.h"
 
+#include "base/option_value.h"
 #include "base/registries.h"
 
 #include <math.h>
@@ -15,9 +16,6 @@
 #include <unistd.h>
 
 enum { ALL = 0, NO_TABLE = 0 };
-
-#define DEFAULT_SEQUENCES_TEXT "16"
-enum { DEFAULT_SEQUENCES = 16 };
 
 enum print_format { FORMAT_AUTO, FORMAT_TEXT, FORMAT_JSON };
 
@@ -45,7 +43,8 @@ static const char codecs[] = "none"
 #undef CODEC
 
 static const struct rv_option options[] = {
-	{"params", RV_OPT_STRING, FIELD(params), CAP(params), "124M", 0, 0, NULL, "Parameters: 350K, 124M, 1.5B.", "Model"},
+	{"params", RV_OPT_STRING, FIELD(params), CAP(params), "", 0, 0, NULL, "Parameters: 350K, 124M, 1.5B. Empty: 124M.",
+	 "Model"},
 	{"layers", RV_OPT_INT, FIELD(layers), 0, "12", 1, SIMULATE_MAX_LAYERS, NULL, "Layers, taken as equal.", "Model"},
 	{"step-time-ms", RV_OPT_DOUBLE, FIELD(step_time_ms), 0, "500", 1e-6, 86400000, NULL, "Time of one inner step.",
 	 "Model"},
@@ -92,14 +91,13 @@ static const struct rv_option options[] = {
 	 "Question"},
 	{"memory", RV_OPT_BOOL, FIELD(memory), 0, "no", 0, 0, NULL,
 	 "Instead of a line: what fits the memory of GPUs, and which savings a worker takes.", "Memory"},
-	{"gpu", RV_OPT_BYTES, FIELD(gpu), 0, "0", 0, 1e15, NULL,
+	{"gpu", RV_OPT_BYTES, FIELD(gpu), 0, "0", 0, 0x1p50, NULL,
 	 "Memory of a GPU, such as 24GB; 0: a table of cards of 8 to 80 GB.", "Memory"},
 	{"gpus", RV_OPT_INT, FIELD(gpus), 0, "1", 1, DEVICE_MAX, NULL, "GPUs of a worker, together one replica.", "Memory"},
-	{"host", RV_OPT_BYTES, FIELD(host), 0, "0", 0, 1e15, NULL, "The worker's memory beside them; 0: any.", "Memory"},
+	{"host", RV_OPT_BYTES, FIELD(host), 0, "0", 0, 0x1p50, NULL, "The worker's memory beside them; 0: any.", "Memory"},
 	{"model", RV_OPT_STRING, FIELD(model), CAP(model), "", 0, 0, NULL,
 	 "A model of `rivulet train --preset`, such as gpt2-1.5b; empty: the largest that fits.", "Memory"},
-	{"sequences", RV_OPT_INT, FIELD(sequences), 0, DEFAULT_SEQUENCES_TEXT, 1, 65536, NULL, "Sequences of a step.",
-	 "Memory"},
+	{"sequences", RV_OPT_INT, FIELD(sequences), 0, "16", 1, 65536, NULL, "Sequences of a step.", "Memory"},
 	{"strangers", RV_OPT_BOOL, FIELD(strangers), 0, "no", 0, 0, NULL,
 	 "In a run that `new-run --preset strangers` makes: members check each other, in memory of their own.", "Memory"},
 	{"format", RV_OPT_CHOICE, FIELD(format), 0, "auto", 0, 0, "auto|text|json",
@@ -163,7 +161,7 @@ static enum rv_err plan_run(const struct simulate_options *o, enum simulate_meth
 							   .overhead = o->overhead > 0 ? o->overhead : simulate_overhead((int)o->workers),
 							   .sync_s = o->sync_ms * 1e-3,
 							   .layerwise = m == SIMULATE_DDP};
-	RV_TRY(simulate_read_params(o->params, &r->n_params, et));
+	RV_TRY(simulate_read_params(o->params[0] ? o->params : "124M", &r->n_params, et));
 	RV_TRY(simulate_read_rate(o->rate, &r->rate_bits_per_s, et));
 	if (o->rate_down[0])
 		RV_TRY(simulate_read_rate(o->rate_down, &r->down_bits_per_s, et));
@@ -202,25 +200,18 @@ static enum rv_err plan_make(const struct simulate_options *o, struct plan *p, s
 	return RV_OK;
 }
 
-/* Returns the name of an option of --memory that was given, or NULL. */
-static const char *given_of_memory(const struct simulate_options *o) {
-	return o->gpu > 0                          ? "gpu"
-		   : o->host > 0                       ? "host"
-		   : o->gpus > 1                       ? "gpus"
-		   : o->model[0]                       ? "model"
-		   : o->sequences != DEFAULT_SEQUENCES ? "sequences"
-		   : o->strangers                      ? "strangers"
-											   : NULL;
-}
-
-/* Returns the name of an option of lines that was given, or NULL. */
-static const char *given_of_line(const struct simulate_options *o) {
-	return o->rate[0]             ? "rate"
-		   : o->rate_down[0]      ? "rate-down"
-		   : o->solve[0]          ? "solve"
-		   : o->table != NO_TABLE ? "table"
-		   : o->beside[0]         ? "beside"
-								  : NULL;
+/* Returns the name of an option of the question that is not asked, line or memory, that was given;
+ * NULL: none. */
+static const char *given_of_other(const struct simulate_options *o) {
+	struct simulate_options as_made;
+	rv_options_defaults(options, &as_made);
+	for (const struct rv_option *at = options; at->name != NULL; at++) {
+		const bool of_memory = strcmp(at->group, "Memory") == 0, of_both = strcmp(at->group, "Output") == 0;
+		if (!of_both && of_memory != o->memory && !rv_option_value_same(at, o, &as_made) &&
+			strcmp(at->name, "memory") != 0)
+			return at->name;
+	}
+	return NULL;
 }
 
 static struct card_question question_of(const struct simulate_options *o) {
@@ -231,9 +222,12 @@ static struct card_question question_of(const struct simulate_options *o) {
 static enum rv_err check_memory(const struct simulate_options *o, struct rv_errtext *et) {
 	const struct card_question q = question_of(o);
 	struct run_config run;
-	const char *given = o->memory ? given_of_line(o) : given_of_memory(o);
+	const char *given = given_of_other(o);
 	if (given && o->memory)
-		return rv_fail(et, RV_E_INVALID, "%s belongs to the question about lines: leave it or --memory out", given);
+		return rv_fail(et, RV_E_INVALID,
+					   "%s belongs to the question about lines: leave it or --memory out (--model and --gpu say what "
+					   "--memory is asked about)",
+					   given);
 	if (given)
 		return rv_fail(et, RV_E_INVALID, "%s belongs to --memory: add it", given);
 	if (!o->memory)

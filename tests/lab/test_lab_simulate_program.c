@@ -228,6 +228,8 @@ static void test_memory_of_cards(void **state) {
 	check("--gpu 24GB", 2, "gpu belongs to --memory");
 	check("--sequences 8", 2, "sequences belongs to --memory");
 	check("--memory --rate 20mbit", 2, "rate belongs to the question about lines");
+	check("--memory --params 124M", 2, "params belongs to the question about lines");
+	check("--memory --workers 8", 2, "workers belongs to the question about lines");
 	check("--memory --model gpt2-1.5b", 2, "add --gpu 24GB");
 	check("--memory --gpu 24GB --gpus 8 --sequences 4", 2, "at least one for each of 8 GPUs");
 	check("--memory --gpu 24GB --model gpt2-2b", 2, "did you mean");

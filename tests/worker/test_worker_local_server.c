@@ -42,12 +42,17 @@ static enum rv_err run_pause(void *ctx, const json_t *request, char text[LOCAL_T
 
 static const struct local_command commands[] = {{"pause", run_pause}, {.name = NULL}};
 
+static void publish_pause(void *ctx) {
+	const struct owner *o = ctx;
+	local_server_publish(server, json_pack("{s:s, s:i}", "state", "paused", "round", o->paused_s));
+}
+
 static void *own(void *ctx) {
 	struct owner *o = ctx;
 	struct mailbox *m = local_server_mailbox(server);
 	struct pollfd fds[] = {{.fd = mailbox_owner_fd(m), .events = POLLIN}, {.fd = o->stop[0], .events = POLLIN}};
 	while (poll(fds, 2, -1) >= 0 && !fds[1].revents)
-		local_commands_serve(m, commands, o);
+		local_commands_serve(m, commands, o, publish_pause);
 	return NULL;
 }
 
@@ -139,6 +144,9 @@ static void test_the_owner_reads_and_commands(void **state) {
 	assert_ok(local_client_command(dir, json_pack("{s:s, s:i}", "command", "pause", "seconds", 30), text, &et));
 	assert_string_equal(text, "paused for 30 s");
 	assert_int_equal(owner.paused_s, 30);
+	assert_ok(local_client_status(dir, &status, &et)); /* the one of after the command */
+	assert_int_equal(json_integer_value(json_object_get(status, "round")), 30);
+	json_decref(status);
 	assert_int_equal(local_client_command(dir, json_pack("{s:s, s:i}", "command", "pause", "seconds", -1), text, &why),
 					 RV_E_INVALID);
 	assert_non_null(strstr(why.text, "seconds: must not be negative"));

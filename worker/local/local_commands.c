@@ -35,11 +35,13 @@ static struct local_answer answer_to(const struct local_command *table, void *ct
 	return a;
 }
 
-void local_commands_serve(struct mailbox *m, const struct local_command *table, void *ctx) {
+void local_commands_serve(struct mailbox *m, const struct local_command *table, void *ctx, void (*ran)(void *ctx)) {
 	uint64_t ticket;
 	for (json_t *request; (request = mailbox_take(m, &ticket));) {
 		const struct local_answer a = answer_to(table, ctx, request);
 		json_decref(request);
+		if (ran)
+			ran(ctx);
 		mailbox_answer(m, ticket, &a);
 	}
 }

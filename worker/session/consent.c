@@ -117,7 +117,7 @@ static enum answer wait_for_answer(struct session *s) {
 		if (fds[1].revents)
 			answer = typed();
 		if (fds[2].revents)
-			local_commands_serve(local_server_mailbox(s->local->server), commands, &answer);
+			local_commands_serve(local_server_mailbox(s->local->server), commands, &answer, NULL);
 	}
 	(void)putchar('\n');
 	return answer;

@@ -139,12 +139,17 @@ static json_t *status_with_commands(struct session *s, int64_t now_us) {
 	return status;
 }
 
+static void publish(void *ctx) {
+	struct session *s = ctx;
+	const int64_t now_us = rv_clock_monotonic_us();
+	s->publish_us = now_us + PUBLISH_EVERY_US;
+	local_server_publish(s->local->server, status_with_commands(s, now_us));
+}
+
 void session_serve_local(struct session *s, int64_t now_us) {
 	if (!s->local->server)
 		return;
-	local_commands_serve(local_server_mailbox(s->local->server), commands, s);
-	if (now_us < s->publish_us)
-		return;
-	s->publish_us = now_us + PUBLISH_EVERY_US;
-	local_server_publish(s->local->server, status_with_commands(s, now_us));
+	local_commands_serve(local_server_mailbox(s->local->server), commands, s, publish);
+	if (now_us >= s->publish_us)
+		publish(s);
 }
