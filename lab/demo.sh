@@ -21,7 +21,7 @@ Trains a byte-level GPT on real text with four workers over TLS on loopback, the
 
   --data     a text file, a directory of text files, or https://URL#sha256=HEX
              (default: the Perl documentation of Debian 12, 206 files known by their hashes)
-  --out      where everything goes (default: runs/demo; an earlier demo there is moved aside)
+  --out      where everything goes (default: runs/demo; the demo there becomes runs/demo.previous, in place of an older one)
   --port     the coordinator's port on 127.0.0.1 (default: 0, any free one)
   --workers  1..16 (default 4)
   --minutes  about how long it may take here (default 5): a few timed steps decide how many of the 80 rounds fit, at least 24

@@ -16,7 +16,7 @@ enum {
 	TOP = 12,
 	BOTTOM = 44,
 	LABEL_GAP = 15,
-	LABEL_CHARS = 17,     /* that fit there, in a wide font too */
+	LABEL_CHARS = 18,     /* that fit there, in a wide font too */
 	LABEL_HEAD_CHARS = 6, /* of a longer one */
 	MARKERS_MAX = 80,     /* per line; longer ones have markers at some points only */
 	ERROR_BARS_MAX = 12,  /* likewise */

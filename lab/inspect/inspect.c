@@ -212,6 +212,11 @@ enum rv_err inspect_path(const char *path, json_t **out, struct rv_errtext *et) 
 	if (!facts)
 		return rv_fail(et, RV_E_INVALID, "%s: its name is not UTF-8", path);
 	enum rv_err e = kind->inspect(path, facts, et);
+	if (e != RV_OK && kind == &kind_ranks)
+		(void)rv_fail_context(et, e,
+							  "%s: no kind of file that is known here; text is read by `rivulet train --data`, "
+							  "`rivulet tokenize` and `rivulet data publish`",
+							  path);
 	move_to_end(facts, "tensors");
 	if (e == RV_OK)
 		*out = facts;

@@ -140,6 +140,10 @@ static void test_long_names_are_cut_between_characters(void **state) {
 	char *svg = lines_of(&c);
 	assert_non_null(strstr(svg, ">abcdef…r and more<title>abcdefé ghijklmnop 中r and more</title>"));
 	free(svg);
+	c.series[0].label = "Rivulet, 4 workers"; /* the demo's */
+	svg = lines_of(&c);
+	assert_non_null(strstr(svg, ">Rivulet, 4 workers</text>"));
+	free(svg);
 }
 
 static void test_nothing_to_show(void **state) {

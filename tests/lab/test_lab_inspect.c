@@ -380,7 +380,7 @@ static void test_what_is_nothing(void **state) {
 	fixture_write(dir, "x.json", (const uint8_t *)"{\"a\":1}", 7, path, sizeof path);
 	assert_fault(inspect_path(path, &facts, &et), RV_E_INVALID, &et, "neither a model's config.json nor");
 	fixture_write(dir, "x", (const uint8_t *)"hello world", 11, path, sizeof path);
-	assert_int_not_equal(inspect_path(path, &facts, &et), RV_OK);
+	assert_fault(inspect_path(path, &facts, &et), RV_E_INVALID, &et, "text is read by `rivulet train --data`");
 	fixture_write(dir, "empty", (const uint8_t *)"", 0, path, sizeof path);
 	assert_int_not_equal(inspect_path(path, &facts, &et), RV_OK);
 	assert_null(facts);
