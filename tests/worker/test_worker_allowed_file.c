@@ -91,6 +91,8 @@ static void test_damage(void **state) {
 	}
 }
 
+#define TEXT "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
 static void test_leaving(void **state) {
 	(void)state;
 	static const char *const goes[] = {"run.conf",
@@ -102,24 +104,24 @@ static void test_leaving(void **state) {
 									   "snapshot-4.rvs",
 									   "log-4.rvl",
 									   "snapshot-8.part",
-									   "log-3.damaged",
+									   "log-3.rvl.damaged",
 									   "inner-3.rvi",
 									   "contribution-3.rvc",
 									   "inner-4.rvi.tmp-a1B2c3"};
 	static const char *const stays[] = {"worker.conf", "metrics.jsonl", "model.safetensors", "allowed.json",
-										"my.rvs.txt"};
+										"my.rvs.txt",  "film.part",     "car.damaged"};
 	for (size_t i = 0; i < sizeof goes / sizeof goes[0]; i++)
 		write_file(goes[i], "x");
 	for (size_t i = 0; i < sizeof stays / sizeof stays[0]; i++)
 		write_file(stays[i], "x");
 	make_dir("data");
-	make_dir("data/abc");
-	write_file("data/abc/shard-0", "x");
+	make_dir("data/" TEXT);
+	write_file("data/" TEXT "/shard-0", "x");
 	make_dir("given-up-1");
 	write_file("given-up-1/snapshot-9.rvs", "x");
 	char outside[300], link[300];
 	snprintf(outside, sizeof outside, "%s/worker.conf", dir);
-	snprintf(link, sizeof link, "%s/data/abc/link", dir);
+	snprintf(link, sizeof link, "%s/data/" TEXT "/link", dir);
 	assert_int_equal(symlink(outside, link), 0);
 	assert_int_equal(forget_run(dir, NULL), RV_OK);
 	for (size_t i = 0; i < sizeof goes / sizeof goes[0]; i++)
@@ -131,11 +133,33 @@ static void test_leaving(void **state) {
 	assert_int_equal(forget_run("/nowhere/at/all", NULL), RV_E_NOTFOUND);
 }
 
+/* Somebody may have started it in a directory with a `data` of the person's. */
+static void test_leaving_keeps_what_is_not_the_workers(void **state) {
+	(void)state;
+	make_dir("data");
+	make_dir("data/" TEXT);
+	write_file("data/" TEXT "/shard-000000.bin", "x");
+	make_dir("data/books");
+	write_file("data/books/thesis.txt", "x");
+	make_dir("given-up-hopes");
+	struct rv_errtext et = {0};
+	assert_int_equal(forget_run_check(dir, &et), RV_E_NOTFOUND);
+	assert_non_null(strstr(et.text, "is not a worker's directory"));
+	write_file("identity.key", "x");
+	write_file("allowed.json", "x");
+	assert_int_equal(forget_run_check(dir, &et), RV_OK);
+	assert_int_equal(forget_run(dir, &et), RV_OK);
+	assert_false(exists("identity.key") || exists("data/" TEXT));
+	assert_true(exists("data/books/thesis.txt") && exists("given-up-hopes"));
+	assert_int_equal(forget_run_check(dir, &et), RV_OK); /* once more, if it was cut short */
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_what_is_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leaving, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_leaving_keeps_what_is_not_the_workers, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,6 +54,7 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	char text[LOCAL_TEXT_BYTES];
 	int lock_fd;
 	(void)args;
+	RV_TRY(forget_run_check(o->dir, et));
 	RV_TRY(ask(o, et));
 	const enum rv_err e = local_client_command(o->dir, json_pack("{s:s}", "command", "leave"), text, et);
 	if (e != RV_OK && e != RV_E_NOTFOUND)

@@ -6,6 +6,9 @@
 
 #include "base/err.h"
 
+/* Checks that a worker was started in the directory. RV_E_NOTFOUND names one that is another's. */
+enum rv_err forget_run_check(const char *dir, struct rv_errtext *et);
+
 /* Removes it, the membership first: a removal that is cut short leaves a directory that is not a
  * member's. The caller holds the directory's lock. RV_E_NOTFOUND: there is no such directory;
  * RV_E_IO names what could not be removed. */
