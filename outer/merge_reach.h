@@ -6,8 +6,8 @@
  * (n - 1) / 2 of them. So the limit, and what a known contribution adds, lie between two values
  * each, and every missing one adds a vector no longer than the larger limit times its weight.
  * Under "clipped" the mean lies within a radius about the sum of the known contributions; under
- * "agreed", which may leave some out, within the larger limit about 0. What encoding the mean
- * loses (codec.loses), and what sums are rounded by, is added to the radius.
+ * "agreed", which may leave some out, within the larger limit about 0. The loss of
+ * encoding the mean (codec.loses), and of rounding sums, is added to the radius.
  *
  * So a mean within reach is one that contributions of the missing members could have brought
  * about, or nearly: an owner that lies no further could have done the same by what it sent. */
