@@ -28,8 +28,8 @@ struct merge_known {
 /* Returns the floats of scratch that merge_reaches needs. */
 size_t merge_reach_scratch(size_t n);
 /* Sets *reaches to false if no contributions of the missing members give `mean`, encoded, of n
- * values; to true if some might, or nothing is known. RV_E_CORRUPT: one of `in`, or the mean, cannot
- * be decoded. */
+ * values; to true if some might, or nothing is known. RV_E_CORRUPT: one of `in`, or the mean,
+ * cannot be decoded. */
 enum rv_err merge_reaches(const struct merge_rule *rule, const struct merge_known *k, const uint8_t *mean, size_t n,
 						  float *scratch, bool *reaches, struct rv_errtext *et);
 

@@ -10,8 +10,9 @@
  * merging returns (outer/merge.h). */
 enum rv_err remerge_leaf(const struct global_config *g, const struct auditor_case *c, struct rv_hash *out);
 
-/* Returns true if no contributions of those of whom the case has none (data NULL) give the committed
- * mean, encoded (outer/merge_reach.h); false if some might, or that cannot be found out. */
+/* Returns true if no contributions of those of whom the case has none (data NULL) give the
+ * committed mean, encoded (outer/merge_reach.h); false if some might, or that cannot
+ * be found out. */
 bool remerge_is_beyond(const struct global_config *g, const struct auditor_case *c, const uint8_t *mean);
 
 #endif

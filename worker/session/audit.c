@@ -38,8 +38,8 @@ bool session_own_piece(void *ctx, uint64_t round, uint32_t chunk, uint8_t *out, 
 	return true;
 }
 
-/* Returns this worker's log entry of the round, which the caller frees; NULL: it is not there, or not
- * the committed one. */
+/* Returns this worker's log entry of the round, which the caller frees; NULL: it is not there, or
+ * not the committed one. */
 static struct state_file *committed_log(struct session *s, uint64_t round) {
 	const struct document *d = round_document(session_round(s));
 	const struct rv_hash *digest = d ? document_digest(d, round) : NULL;
