@@ -12,7 +12,7 @@ struct local_command {
 };
 
 /* Carries out and answers all commands that wait; a name that is not in the table is refused with
- * the nearest that is. Calls `ran` (NULL: nothing) before each answer, so that whoever reads it
+ * the nearest that is. Calls `ran` (NULL: nothing) before each answer, so that anyone who reads it
  * finds the new status. Never blocks but in `run` and `ran`. */
 void local_commands_serve(struct mailbox *m, const struct local_command *table, void *ctx, void (*ran)(void *ctx));
 
