@@ -321,6 +321,7 @@ enum rv_err core_take_report(struct core *c, int64_t now_us, const uint8_t key[N
 	if (!m->reported)
 		core_views_touch(c, (uint32_t)slot);
 	core_follow(m, rep);
+	core_note_back(c, m, rep->boot);
 	core_note_arrival(c, m, rep, now_us);
 	m->last = *rep;
 	bound_tokens(c, (uint32_t)slot);

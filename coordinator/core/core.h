@@ -152,6 +152,7 @@ enum core_record_type {
 	CORE_LEASES,
 	CORE_PROOF
 };
+enum { CORE_OVERRAN_MAX = 6, CORE_OVERRAN_UNKNOWN = UINT8_MAX };
 struct core_record {
 	uint64_t id; /* 1, 2, 3, ... */
 	uint8_t type;
@@ -180,6 +181,9 @@ struct core_record {
 	struct rv_hash chain;      /* COMMIT: state_hash(round + 1); SNAPSHOT: state_hash(round) */
 	uint32_t n_chunks;         /* ROSTER: of what the round exchanges */
 	uint32_t slow_deadline_ms; /* ROSTER: document.slow_deadline_ms */
+	/* ROSTER: how many attempts of the round before it ran into their deadline, at most
+	 * CORE_OVERRAN_MAX; CORE_OVERRAN_UNKNOWN: of a release that did not write it. */
+	uint8_t overran;
 	struct equivocation proof; /* PROOF: its member is banned, and no attempt of it is committed */
 	/* ROSTER, COMMIT: the participants, ascending. ROSTER of none: the round is open again. LEASES:
 	 * members that are granted text or give theirs back, ascending. */

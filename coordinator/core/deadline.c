@@ -5,7 +5,7 @@
  * owners k is at most 2 C / m: less than 1 + 2 n / m payloads. So an attempt is allowed
  *
  *     4 x withheld_us + 3 (1 + 2 n / m) payloads / (what the slowest line of the roster carries),
- *       twice as long after each one before that had participants
+ *       twice as long after each one before that ran into its deadline
  *
  * A participant that sends less, because of its uplink (slow.c), counts with what it sends over
  * that, and with what it receives over its downlink; in a roster of one row, with the k chunks that
@@ -17,7 +17,9 @@
  * its k the partial sums, in fp32 at most, and the means: then 8 x withheld_us.
  *
  * The rates are those of the roster's record: a restarted coordinator sets the same. A member may
- * lie about its line, so none counts as slower than a sixteenth of the median.
+ * lie about its line, so none counts as slower than a sixteenth of the median. How many attempts
+ * ran into their deadline is in that record too: one that ended before, as members went or were
+ * accused of giving nothing, says nothing of how long an exchange takes.
  *
  * Documents carry the deadline. A worker that is not done by then accuses the peers that owe it
  * data (net/reduce/suspects.c), one that may have to wait for another up to one withheld_us later,
@@ -39,7 +41,6 @@ enum {
 	RATE_UNKNOWN = 125000, /* bytes/s: 1 Mbit/s */
 	RATE_LEAST = 8000,
 	MEDIAN_SHARE = 16,
-	DOUBLINGS_MAX = 6,
 	US_PER_MS = 1000
 };
 
@@ -133,15 +134,27 @@ uint32_t core_attempt_ms(const struct core *c) {
 	const uint64_t stages = core_rows_many(&r->rows) ? WITHHELD_OF_ROWS : WITHHELD_TIMES;
 	uint64_t ms = rv_mul_capped(GENEROUS, slowest_ms(c));
 	ms = rv_add_capped(ms, stages * (uint64_t)c->cfg.withheld_us / US_PER_MS);
-	RV_ASSERT(c->attempt > c->reopened);
-	const uint32_t before = c->attempt - 1 - c->reopened; /* those with participants */
-	const uint32_t doublings = before < DOUBLINGS_MAX ? before : DOUBLINGS_MAX;
-	ms = rv_mul_capped(ms, 1ull << doublings);
+	RV_ASSERT(c->attempt > c->reopened && c->overran <= CORE_OVERRAN_MAX);
+	ms = rv_mul_capped(ms, 1ull << c->overran);
 	return ms < NET_MAX_DEADLINE_MS ? (uint32_t)ms : NET_MAX_DEADLINE_MS;
 }
 
 int64_t core_attempt_closes_us(const struct core *c) {
 	return c->roster.n == 0 ? INT64_MAX : c->attempt_since_us + (int64_t)c->roster.attempt_ms * US_PER_MS;
+}
+
+uint8_t core_count_overran(const struct core *c) {
+	const bool over = c->now_us >= core_attempt_closes_us(c);
+	return (uint8_t)(c->overran + (over && c->overran < CORE_OVERRAN_MAX));
+}
+
+/* A record of a release that did not write it has a deadline for all attempts with participants. */
+void core_take_overran(struct core *c, const struct core_record *rec) {
+	const uint32_t before = rec->attempt - c->reopened - (rec->n_members > 0);
+	if (rec->overran != CORE_OVERRAN_UNKNOWN)
+		c->overran = rec->overran;
+	else
+		c->overran = (uint8_t)(before < CORE_OVERRAN_MAX ? before : CORE_OVERRAN_MAX);
 }
 
 int64_t core_overdue_at_us(const struct core *c) {

@@ -21,7 +21,8 @@
  *            level falls by one in the fourth clean round since the last change or later. It is
  *            counted once a round, when that is committed. If more than half of those that it has
  *            rostered have gone, the cause is a common one, and nothing is counted. Nor is silence:
- *            a slow line may be why, and peers accuse one that owes them something.
+ *            a slow line may be why. One that its peers had put away has gone if it reports as
+ *            another process before a roster has it again: no word of theirs starts it again.
  *   awaited  a member for which an open round waited in vain, until grace was over or nearly so,
  *            is not waited for in that many rounds. It takes part in them if it is ready in time.
  *   mute     a participant whose vote a majority waited for in vain, or that accused half of the
@@ -123,21 +124,50 @@ void core_note_gone(struct core *c) {
 		core_participant(c, (uint32_t)i)->gone_in = c->round + 1;
 }
 
+void core_note_fallen(struct core *c, uint32_t slot) {
+	struct core_member *m = &c->members[slot];
+	RV_ASSERT(m->place < c->roster.n && c->roster.slots[m->place] == slot);
+	m->fell_in = c->round + 1;
+	m->fell_boot = c->roster.boots[m->place];
+}
+
+static void count_gone(struct core *c, struct core_member *m) {
+	raise_level(&m->gone, c->round);
+	m->n_gone++;
+	if (gone_until(m) > c->round + 1)
+		core_say_of(c, CORE_EVENT_UNSTEADY, core_slot_of(c, m), gone_until(m), m->n_gone);
+}
+
+void core_note_back(struct core *c, struct core_member *m, uint64_t boot) {
+	const bool settled = m->fell_in == 0 || m->rostered_at > m->fell_in;
+	if (!settled && report_same_process(boot, m->fell_boot))
+		return; /* its report may have been under way when its process ended */
+	if (!settled && m->fell_in == c->round + 1)
+		m->gone_in = m->fell_in;
+	else if (!settled)
+		count_gone(c, m);
+	m->fell_in = 0;
+}
+
 static bool went(const struct core *c, const struct core_member *m) {
 	return m->gone_in == c->round + 1;
 }
 
+/* Returns true if it has gone in this round, or may have: it has not reported since. */
+static bool may_have_gone(const struct core *c, const struct core_member *m) {
+	return went(c, m) || (m->distrusted && m->fell_in == c->round + 1);
+}
+
 void core_count_gone(struct core *c) {
-	uint64_t gone[CORE_HERE_WORDS];
-	if (2 * core_members_that(c, went, gone) > core_size_of(c, c->rostered))
+	uint64_t gone[CORE_HERE_WORDS], common[CORE_HERE_WORDS];
+	(void)core_members_that(c, went, gone);
+	if (2 * core_members_that(c, may_have_gone, common) > core_size_of(c, c->rostered)) {
+		for (int i = set_next(common, 0, c->words); i >= 0; i = set_next(common, i + 1, c->words))
+			c->members[i].fell_in = 0;
 		return;
-	for (int i = set_next(gone, 0, c->words); i >= 0; i = set_next(gone, i + 1, c->words)) {
-		struct core_member *m = &c->members[i];
-		raise_level(&m->gone, c->round);
-		m->n_gone++;
-		if (gone_until(m) > c->round + 1)
-			core_say_of(c, CORE_EVENT_UNSTEADY, (uint32_t)i, gone_until(m), m->n_gone);
 	}
+	for (int i = set_next(gone, 0, c->words); i >= 0; i = set_next(gone, i + 1, c->words))
+		count_gone(c, &c->members[i]);
 }
 
 /* ---- who stays out ---- */
@@ -208,7 +238,7 @@ void core_forget_waits(struct core *c) {
 	for (int k = 0; k < c->slots.n; k++) {
 		uint32_t slot = c->slots.order[k];
 		c->members[slot].vain = c->members[slot].mute = c->members[slot].gone = (struct core_level){0};
-		c->members[slot].put_away_round = c->members[slot].gone_in = 0;
+		c->members[slot].put_away_round = c->members[slot].gone_in = c->members[slot].fell_in = 0;
 		set_clear(&c->put_away[slot * (uint32_t)c->words], c->words);
 	}
 	set_clear(c->waited_for, c->words);

@@ -256,6 +256,10 @@ struct rv_hash core_chain_at(const struct core *c, uint64_t round);
 
 /* Returns how long the attempt of the roster may take: document.deadline_ms. */
 uint32_t core_attempt_ms(const struct core *c);
+/* Returns how many attempts of the round have run into their deadline, as the present one ends. */
+uint8_t core_count_overran(const struct core *c);
+/* Takes that from the record of a roster. */
+void core_take_overran(struct core *c, const struct core_record *rec);
 /* Returns the time at which the coordinator ends the attempt by itself, without any accusation. */
 int64_t core_overdue_at_us(const struct core *c);
 /* Distrusts the participants that hold the attempt up past that time; returns false if there are
@@ -359,6 +363,10 @@ void core_forget_blame(struct core *c);
 void core_say_blamed(struct core *c, const uint64_t *members);
 /* Notes the participants that are gone, as the attempt ends without them. */
 void core_note_gone(struct core *c);
+/* Notes a participant that its peers have put away. */
+void core_note_fallen(struct core *c, uint32_t slot);
+/* Counts a member that was put away as gone, if it reports as another process, with this boot. */
+void core_note_back(struct core *c, struct core_member *m, uint64_t boot);
 void core_count_gone(struct core *c); /* that are noted, of the round that is committed */
 bool core_is_excluded(const struct core *c, const struct core_member *m);
 /* Returns true if rosters of the round without the member have failed. */

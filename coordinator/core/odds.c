@@ -21,7 +21,8 @@
 enum {
 	ODDS_ROUNDS = 128,
 	ODDS_BLAMED = 4,
-	ODDS_FEW = 3 /* fewer blame nobody in short rows, where an honest owner waits for another row's, too */
+	ODDS_FEW = 3 /* fewer blame nobody in short rows, where an honest owner waits for another row's, too; but
+	              * two, that are all others */
 };
 
 static struct core_odds *find(struct core *c, uint32_t a, uint32_t b) {
@@ -47,7 +48,7 @@ static struct core_odds *add(struct core *c) {
 /* Returns true if the member has reported since, as the same process. */
 static bool was_alive(const struct core *c, uint32_t slot, uint64_t boot, int64_t at_us) {
 	const struct core_member *m = &c->members[slot];
-	return m->reported && m->last.boot == boot && m->told_us > at_us;
+	return m->reported && report_same_process(m->last.boot, boot) && m->told_us > at_us;
 }
 
 static bool counts(const struct core *c, const struct core_odds *o) {
@@ -87,8 +88,9 @@ static bool is_here(const struct core *c, const struct core_member *m) {
 }
 
 bool core_odds_blame(const struct core *c, uint32_t slot) {
-	const int odds = core_odds_of(c, slot), least = core_rows_many(&c->roster.rows) ? ODDS_FEW : 1;
-	return odds >= ODDS_BLAMED || (odds >= least && 2 * odds > core_count_that(c, is_here) - 1);
+	const int odds = core_odds_of(c, slot), others = core_count_that(c, is_here) - 1;
+	const int few = others == 2 ? 2 : ODDS_FEW, least = core_rows_many(&c->roster.rows) ? few : 1;
+	return odds >= ODDS_BLAMED || (odds >= least && 2 * odds > others);
 }
 
 void core_odds_part(const struct core *c, const struct core_record *rec, struct apart *a) {

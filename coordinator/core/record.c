@@ -364,6 +364,8 @@ static const char *check_forms(const struct core *c, const struct core_record *r
 	const bool many = rows_choose(rec->n_members > 0 ? rec->n_members : 1, core_row_size(c)) > 1;
 	if (parts > 0 && (parts == rec->n_members || many))
 		return "no participant contributes to all chunks, or not all in a roster of rows";
+	if (rec->overran != CORE_OVERRAN_UNKNOWN && (rec->overran > CORE_OVERRAN_MAX || rec->overran >= rec->attempt))
+		return "more attempts before it ran into their deadline than there were";
 	return rec->slow_deadline_ms <= NET_MAX_DEADLINE_MS ? NULL : "its deadline of an exchange is out of range";
 }
 
@@ -396,6 +398,7 @@ static enum rv_err apply_roster(struct core *c, const struct core_record *rec, s
 	c->attempt_since_us = c->now_us;
 	if (rec->n_members == 0)
 		core_note_reopened(c);
+	core_take_overran(c, rec);
 	core_blame(c, blamed);
 	set_join(c->spoilers, blamed, c->words);
 	set_roster(c, rec);

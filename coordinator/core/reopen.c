@@ -84,4 +84,5 @@ void core_close_reopened(struct core *c, const uint64_t *participants) {
 	c->parted = c->split_rosters > 0 && participants != NULL ? find_parted(c, participants) : -1;
 	c->reopened = c->in_vain = c->lessons = c->split_rosters = c->n_dealt = c->n_void = 0;
 	c->learned = false;
+	c->overran = 0;
 }

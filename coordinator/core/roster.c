@@ -43,6 +43,7 @@ static void freeze(struct core *c, const uint64_t *ready) {
 	struct core_record *rec = core_push(c, CORE_ROSTER);
 	rec->attempt = c->attempt + 1;
 	rec->n_chunks = core_chunks(c, c->round);
+	rec->overran = c->overran;
 	core_count_waits(c, ready);
 	core_say_resting(c, ready);
 	for (int k = 0; k < c->slots.n; k++) {

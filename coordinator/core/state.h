@@ -110,6 +110,8 @@ struct core_member {
 	struct core_level gone;  /* rounds in which it ended an attempt by going: no rosters */
 	uint32_t n_gone;         /* those since it came into memory */
 	uint64_t gone_in;        /* the last one that is noted, + 1; 0: none */
+	uint64_t fell_in;        /* the last round in which its peers had it put away, + 1; 0: none, or it is settled */
+	uint64_t fell_boot;      /* that it had then */
 	struct core_level mute;  /* cost to majorities that waited for its vote in vain: they no longer wait */
 	bool was_alive;          /* as the last event said */
 	bool counted;            /* among those available in its houses */
@@ -472,6 +474,7 @@ struct core {
 	uint64_t *rostered, *left_out;
 	uint64_t *spoilers;    /* members blamed in this round: it does not count as clean for them */
 	uint32_t reopened;     /* rosters of none in this round */
+	uint8_t overran;       /* attempts of it before the present one that ran into their deadline */
 	uint64_t *last_commit; /* its participants */
 	uint64_t term, term_round;
 	struct core_past past;

@@ -287,6 +287,7 @@ static void distrust(struct core *c, struct core_accusations *a) {
 		if (to_blame)
 			set_add(c->blamed, core_slot_of(c, m));
 		m->distrusted = true;
+		core_note_fallen(c, core_slot_of(c, m));
 		if ((to_blame && !alone) || !is_one_of_two(c, a, worst))
 			core_say(c, CORE_EVENT_SUSPECTED, core_slot_of(c, m), c->round);
 		put_away(c, a, worst, weights);

@@ -176,6 +176,7 @@ static void go_on_with(struct core *c, const uint64_t *survivors, bool waiting_m
 	struct core_record *rec = core_push(c, CORE_ROSTER);
 	rec->attempt = c->attempt + 1;
 	rec->n_chunks = core_chunks(c, c->round);
+	rec->overran = core_count_overran(c);
 	if (enough) {
 		push_participants(c, rec, keep);
 		core_keep_one_whole(c, rec);

@@ -4,10 +4,11 @@
 
 #include "net/control/layout.h"
 
-enum { RECORD_VERSION = 1 };
+/* Version 1 had no core_record.overran. */
+enum { RECORD_VERSION = 2, RECORD_WITHOUT_OVERRAN = 1 };
 
 _Static_assert(NET_MAX_ROSTER *(4 + 8 + 8 + 8 + 8 + 12 + 2 + 4 + SEAL_BYTES) + 2 * NET_MAX_ROSTER / 8 + NET_NAME_BYTES +
-					   NET_MAX_CANDIDATES * (3 + NET_ADDR_BYTES) + NET_KEY_BYTES + 3 * RV_HASH_BYTES + 97 <=
+					   NET_MAX_CANDIDATES * (3 + NET_ADDR_BYTES) + NET_KEY_BYTES + 3 * RV_HASH_BYTES + 98 <=
 				   RECORD_MAX_BYTES,
 			   "the largest record fits");
 
@@ -54,6 +55,7 @@ static const struct layout fields[] = {
 void record_encode(const struct core_record *rec, struct rv_writer *w) {
 	rv_write_u8(w, RECORD_VERSION);
 	layout_write(fields, rec, w);
+	rv_write_u8(w, rec->overran);
 	for (int i = 0; i < rec->n_members; i++) {
 		rv_write_u32(w, rec->members[i]);
 		rv_write_u64(w, rec->tokens[i]);
@@ -113,13 +115,14 @@ enum rv_err record_decode(const void *p, size_t n, struct core_record *out, stru
 	*out = (struct core_record){0};
 	struct rv_reader r = rv_reader_of(p, n);
 	uint8_t version = rv_read_u8(&r);
-	if (rv_reader_ok(&r) && version != RECORD_VERSION)
-		return rv_fail(
-			et, RV_E_UNSUPPORTED,
-			"a record of version %u, this program reads version %d: use the release that wrote it, or a later one",
-			version, (int)RECORD_VERSION);
+	if (rv_reader_ok(&r) && version != RECORD_VERSION && version != RECORD_WITHOUT_OVERRAN)
+		return rv_fail(et, RV_E_UNSUPPORTED,
+					   "a record of version %u, this program reads versions up to %d: use the release that wrote it, "
+					   "or a later one",
+					   version, (int)RECORD_VERSION);
 	if (layout_read(fields, &r, out, "a record", et) != RV_OK)
 		return RV_E_CORRUPT;
+	out->overran = version == RECORD_WITHOUT_OVERRAN ? CORE_OVERRAN_UNKNOWN : rv_read_u8(&r);
 	read_lists(&r, out);
 	RV_TRY(read_proof(&r, out, et));
 	if (!rv_reader_done(&r))

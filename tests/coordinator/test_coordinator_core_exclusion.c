@@ -317,6 +317,53 @@ static void test_who_goes_in_each_attempt_stays_out_for_longer_and_longer(void *
 	}
 }
 
+enum { MANY = 6 }; /* of these two are few */
+
+static void say_others(struct rig *r, enum worker_phase phase) {
+	for (uint32_t i = 0; i < MANY; i++)
+		if (i != BAD)
+			rig_say(r, i, phase);
+}
+
+/* A round; whenever BAD is on its roster, its process ends, and two others accuse it. It is back as
+ * another one before the commit, or after it. Returns whether it was on it. */
+static bool round_with_one_that_falls(struct rig *r, bool late, uint64_t *boot) {
+	say_others(r, WORKER_TRAINING);
+	say_of_process(r, BAD, WORKER_READY, *boot);
+	say_others(r, WORKER_READY);
+	const bool is_in = in_roster(r, BAD);
+	say_others(r, WORKER_REDUCING);
+	if (is_in) {
+		accuse(r, 0, 1 << BAD);
+		accuse(r, 1, 1 << BAD);
+		rig_wait(r, RIG_S);
+		assert_false(in_roster(r, BAD));
+		assert_int_equal(rig_blamed(r, CORE_ROSTER), 0);
+		*boot += 10000; /* as a clock gives it, and not counted up */
+	}
+	if (is_in && !late)
+		say_of_process(r, BAD, WORKER_SYNCING, *boot);
+	say_others(r, WORKER_VOTED);
+	if (is_in && late)
+		say_of_process(r, BAD, WORKER_SYNCING, *boot);
+	return is_in;
+}
+
+static void test_who_is_accused_before_it_is_back_has_gone(void **state) {
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		struct rig r;
+		uint64_t went = 0, boot = 1;
+		open_run(&r, 2, MANY);
+		for (int round = 0; round < 20; round++)
+			went |= (uint64_t)round_with_one_that_falls(&r, late == 1, &boot) << round;
+		const uint64_t in_it = 1ull << 0 | 1ull << 1 | 1ull << 3 | 1ull << 7 | 1ull << 15;
+		const uint64_t after_it = 1ull << 0 | 1ull << 1 | 1ull << 4 | 1ull << 9 | 1ull << 18;
+		assert_true(went == (late == 1 ? after_it : in_it));
+		rig_release(&r);
+	}
+}
+
 /* Started again once, it loses that attempt only; and four clean rounds later it is as if it had
  * not been. */
 static void test_who_is_started_again_once_loses_nothing_more(void **state) {
@@ -406,16 +453,41 @@ static void test_deadline_follows_the_slowest_line(void **state) {
 
 static const uint64_t fast[WORKERS] = {1000000000, 1000000000, 1000000000, 1000000000}; /* 4.108 s */
 
-static void test_a_later_attempt_has_twice_the_time(void **state) {
+/* Two accuse one after so many seconds. */
+static void fail_attempt(struct rig *r, int seconds) {
+	open_with_deadline(r, 2, fast);
+	assert_int_equal(rig_doc(r)->deadline_ms, 4108);
+	for (int s = 0; s <= seconds; s++) {
+		rig_say_all(r, WORKERS, WORKER_REDUCING);
+		if (s == seconds) {
+			accuse(r, 0, 1 << BAD);
+			accuse(r, 1, 1 << BAD);
+		}
+		rig_wait(r, RIG_S);
+	}
+	rig_expect(r, RUN_REDUCE, 0, 2);
+}
+
+static void test_an_attempt_after_a_deadline_has_twice_the_time(void **state) {
 	(void)state;
 	struct rig r;
-	open_with_deadline(&r, 2, fast);
+	fail_attempt(&r, 4);
+	assert_int_equal(rig_doc(&r)->deadline_ms, 8216);
+	rig_restart(&r);
+	assert_int_equal(rig_doc(&r)->deadline_ms, 8216);
+	rig_release(&r);
+}
+
+/* Nobody was slow. A record of an earlier release does not say so. */
+static void test_an_attempt_after_one_that_ended_at_once_has_the_same_time(void **state) {
+	(void)state;
+	struct rig r;
+	fail_attempt(&r, 0);
 	assert_int_equal(rig_doc(&r)->deadline_ms, 4108);
-	rig_say_all(&r, WORKERS, WORKER_REDUCING);
-	accuse(&r, 0, 1 << BAD);
-	accuse(&r, 1, 1 << BAD);
-	rig_wait(&r, RIG_S);
-	rig_expect(&r, RUN_REDUCE, 0, 2);
+	rig_restart(&r);
+	assert_int_equal(rig_doc(&r)->deadline_ms, 4108);
+	r.last[rig_last(&r, CORE_ROSTER)->id % RIG_RECORDS_KEPT].overran = CORE_OVERRAN_UNKNOWN;
+	rig_restart(&r);
 	assert_int_equal(rig_doc(&r)->deadline_ms, 8216);
 	rig_release(&r);
 }
@@ -779,10 +851,12 @@ int main(void) {
 		cmocka_unit_test(test_of_two_that_accuse_each_other_neither_is_to_blame),
 		cmocka_unit_test(test_of_two_that_are_needed_neither_is_to_blame),
 		cmocka_unit_test(test_who_goes_in_each_attempt_stays_out_for_longer_and_longer),
+		cmocka_unit_test(test_who_is_accused_before_it_is_back_has_gone),
 		cmocka_unit_test(test_who_is_started_again_once_loses_nothing_more),
 		cmocka_unit_test(test_most_that_go_in_a_round_have_a_common_cause),
 		cmocka_unit_test(test_deadline_follows_the_slowest_line),
-		cmocka_unit_test(test_a_later_attempt_has_twice_the_time),
+		cmocka_unit_test(test_an_attempt_after_a_deadline_has_twice_the_time),
+		cmocka_unit_test(test_an_attempt_after_one_that_ended_at_once_has_the_same_time),
 		cmocka_unit_test(test_who_is_overdue_is_left_behind),
 		cmocka_unit_test(test_who_accuses_is_not_overdue),
 		cmocka_unit_test(test_who_accuses_one_that_is_put_away_is_not_overdue),

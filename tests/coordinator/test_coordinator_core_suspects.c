@@ -342,7 +342,7 @@ static void test_one_liar_holds_nobody_up(void **state) {
 	(void)state;
 	for (uint32_t n = 3; n <= 6; n++)
 		for (uint32_t liar = 0; liar < n; liar++)
-			hold_up(n, liar, 30);
+			hold_up(n, liar, 15);
 }
 
 /* It accuses one after the other: whom it put away is heard of again, and it is not believed

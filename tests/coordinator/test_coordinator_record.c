@@ -27,6 +27,7 @@ static struct core_record full_record(uint16_t n_members) {
 	memset(&rec.digest, 0x23, sizeof rec.digest);
 	memset(&rec.chain, 0x24, sizeof rec.chain);
 	rec.n_chunks = 1000;
+	rec.overran = 3;
 	rec.blame_level = 5;
 	rec.blame_until = 0x4142434445464748;
 	rec.reputation = (struct core_reputation){.rounds = 7,
@@ -71,6 +72,7 @@ static void test_round_trip(void **state) {
 		assert_int_equal(record_decode(bytes, rv_writer_len(&w), &out, &et), RV_OK);
 		assert_int_equal(in.id, out.id);
 		assert_int_equal(in.blame_level, out.blame_level);
+		assert_int_equal(in.overran, out.overran);
 		assert_int_equal(in.blame_until, out.blame_until);
 		assert_int_equal(in.reputation.audited, out.reputation.audited);
 		assert_true(in.reputation.rounds == out.reputation.rounds && in.reputation.strikes == out.reputation.strikes &&
@@ -110,6 +112,19 @@ static void test_every_wrong_length_is_refused(void **state) {
 	assert_int_equal(record_decode(bytes, n + 1, &out, &et), RV_E_CORRUPT);
 }
 
+/* The last byte of a record without lists is what they do not have. */
+static void test_records_of_an_earlier_release_are_read(void **state) {
+	(void)state;
+	struct core_record in = full_record(0), out;
+	uint8_t bytes[RECORD_MAX_BYTES];
+	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+	record_encode(&in, &w);
+	bytes[0] = 1;
+	assert_int_equal(record_decode(bytes, rv_writer_len(&w) - 1, &out, NULL), RV_OK);
+	assert_int_equal(out.attempt, in.attempt);
+	assert_int_equal(out.overran, CORE_OVERRAN_UNKNOWN);
+}
+
 static void test_other_versions_and_counts_are_refused(void **state) {
 	(void)state;
 	struct core_record in = full_record(0), out;
@@ -121,10 +136,10 @@ static void test_other_versions_and_counts_are_refused(void **state) {
 	bytes[0] = 3;
 	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_UNSUPPORTED);
 	assert_non_null(
-		strstr(et.text, "version 3, this program reads version 1: use the release that wrote it, or a later"));
-	bytes[0] = 1;
-	bytes[n - 3] = (NET_MAX_ROSTER + 1) >> 8; /* n_members, n_blamed: the last four bytes */
-	bytes[n - 4] = (NET_MAX_ROSTER + 1) & 0xff;
+		strstr(et.text, "version 3, this program reads versions up to 2: use the release that wrote it, or a later"));
+	bytes[0] = 2;
+	bytes[n - 4] = (NET_MAX_ROSTER + 1) >> 8; /* n_members, n_blamed: the four bytes before the last one */
+	bytes[n - 5] = (NET_MAX_ROSTER + 1) & 0xff;
 	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_CORRUPT);
 }
 
@@ -132,6 +147,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_every_wrong_length_is_refused),
+		cmocka_unit_test(test_records_of_an_earlier_release_are_read),
 		cmocka_unit_test(test_other_versions_and_counts_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,6 +159,28 @@ static void a_latest_snapshot_that_nobody_has_is_made_from_log_entries_however_m
 	expect_action(f, ROUND_TRAIN, 25);
 }
 
+/* Those that were there when it was looked for were behind themselves. One that comes is asked for
+ * it, but what is being fetched is not given up. */
+static void a_latest_snapshot_that_nobody_had_is_tried_again_when_a_donor_comes(void **state) {
+	struct round_driver *f = *state;
+	show(f, 2, 2, 0);
+	expect_action(f, ROUND_FETCH_SNAPSHOT, 2);
+	fetched(f, ROUND_FETCH_SNAPSHOT, 2);
+	show(f, 20, 20, 2);
+	expect_action(f, ROUND_FETCH_SNAPSHOT, 20);
+	round_on_lacking(f->c, f->now);
+	expect_log_instead(f, 2);
+	document_members(&f->doc, OTHERS | 1 << 5);
+	f->doc.seq = ++f->seq;
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
+	expect_nothing(f);
+	fetched(f, ROUND_FETCH_LOG, 2);
+	apply(f, 2);
+	expect_action(f, ROUND_FETCH_SNAPSHOT, 20);
+	fetched(f, ROUND_FETCH_SNAPSHOT, 20);
+	expect_action(f, ROUND_TRAIN, 20);
+}
+
 /* Up to a snapshot's worth of entries; who has begun with them, twice that. */
 static void log_entries_are_fetched_while_they_are_less_than_a_snapshot(void **state) {
 	struct round_driver *f = *state;
@@ -302,6 +324,7 @@ int main(void) {
 		T(a_snapshot_that_nobody_has_any_more_is_given_up),
 		T(log_entries_that_nobody_has_any_more_need_the_snapshot),
 		T(a_latest_snapshot_that_nobody_has_is_made_from_log_entries_however_many),
+		T(a_latest_snapshot_that_nobody_had_is_tried_again_when_a_donor_comes),
 		T(log_entries_are_fetched_while_they_are_less_than_a_snapshot),
 		T(a_part_of_a_former_process_is_gone_on_with),
 		T(a_part_that_documents_do_not_know_is_not),

@@ -96,6 +96,7 @@ struct round_core {
 	uint64_t part_round;
 	bool older_is_gone;    /* no donor has the entries before the document's snapshot: only that snapshot can help */
 	bool snapshot_is_gone; /* no donor has the document's snapshot: only log entries can help */
+	bool donor_came;       /* since then a document has named another donor: it is tried again after an entry */
 	bool by_log;           /* has begun to catch up by log entries before the document's snapshot */
 	bool starves;
 	bool leaving, finished;
@@ -170,6 +171,8 @@ bool round_follow_leases(struct round_core *c);
 bool round_is_entering(const struct round_core *c);
 /* Returns true if this worker's state is not that of the document. */
 bool round_is_behind(const struct round_core *c);
+/* Returns true if `d` names a member that may give state, and the last document did not. */
+bool round_names_donor(const struct round_core *c, const struct document *d);
 /* Computes state_hash(round) from the document's digests; returns false if they do not reach back
  * that far. */
 bool round_chain_at(const struct document *d, uint64_t round, struct rv_hash *out);

@@ -158,6 +158,7 @@ enum rv_err round_on_document(struct round_core *c, const struct document *d, st
 	if (!c->has_doc)
 		c->former_until = d->round;
 	c->snapshot_is_gone = c->snapshot_is_gone && d->snapshot_round == c->doc.snapshot_round;
+	c->donor_came = c->donor_came || round_names_donor(c, d);
 	document_copy(&c->doc, d);
 	c->has_doc = true;
 	if (round_leaves_us_out(c) && !RV_BUG("left-out-loses-steps"))
@@ -247,6 +248,7 @@ void round_on_applied(struct round_core *c, uint64_t round, const struct rv_hash
 	struct rv_hash expect = rv_chain_next(&c->chain, &c->log.digest);
 	round_enter(c, round + 1, chain, progress);
 	c->snapshot.wanted = c->older_is_gone = false;
+	c->snapshot_is_gone = c->snapshot_is_gone && !c->donor_came;
 	c->by_log = round + 1 < c->doc.snapshot_round;
 	c->starves = c->starves && round + 1 < c->doc.round;
 	if (!rv_hash_equal(chain, &expect))

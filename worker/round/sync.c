@@ -140,6 +140,16 @@ static int count_donors(const struct round_core *c) {
 	return c->doc.n_members - (document_find(&c->doc, c->cfg.member) >= 0);
 }
 
+/* In REDUCE a document lists participants. */
+bool round_names_donor(const struct round_core *c, const struct document *d) {
+	if (d->phase == RUN_REDUCE || c->doc.phase == RUN_REDUCE)
+		return false;
+	for (int i = 0; i < d->n_members; i++)
+		if (d->members[i].member != c->cfg.member && document_find(&c->doc, d->members[i].member) < 0)
+			return true;
+	return false;
+}
+
 bool round_lacks_donors(const struct round_core *c) {
 	if (!c->has_doc || count_donors(c) > 0 || !round_is_behind(c))
 		return false;
@@ -237,6 +247,7 @@ static void lacks_latest_snapshot(struct round_core *c, int64_t now_us) {
 	if (c->diverged || !older_is_listed(c) || c->snapshot_is_gone)
 		return;
 	c->snapshot_is_gone = true;
+	c->donor_came = false;
 	c->older_is_gone = c->snapshot.wanted = false;
 	c->fetch.retry_us = now_us + c->cfg.heartbeat_us;
 }
