@@ -284,7 +284,7 @@ static bool note_outvoted(struct core *c, uint32_t i) {
 		const uint32_t other = rep->suspects[k];
 		if (other >= c->roster.n || other == i || !core_exchange(c, slot, c->roster.slots[other]))
 			continue;
-		core_odds_note(c, i, other);
+		core_odds_note(c, i, other, true);
 		core_say_of(c, CORE_EVENT_AT_ODDS, slot, c->round, c->roster.members[other]);
 		any = true;
 	}

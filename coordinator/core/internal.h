@@ -450,8 +450,13 @@ bool core_left_out_apart(const struct core *c, uint32_t slot);
 
 /* ---- odds.c ---- */
 
-/* Notes that participant `i` accuses `j`, alone or with few others. */
-void core_odds_note(struct core *c, uint32_t i, uint32_t j);
+/* Notes that participant `i` accuses `j`, alone or with few others; `outvoted`: and that a majority
+ * has voted over it. */
+void core_odds_note(struct core *c, uint32_t i, uint32_t j, bool outvoted);
+/* Sets `out` to the places of those that have been at odds with participant `i`, just now too. */
+void core_odds_with(const struct core *c, uint32_t i, uint64_t *out);
+/* Drops those of `ready` from it whom more doubt than members are left that nobody doubts. */
+void core_drop_at_odds(struct core *c, uint64_t *ready);
 /* Returns the number of others with whom the member in `slot` has been at odds in the last rounds,
  * if both were alive. */
 int core_odds_of(const struct core *c, uint32_t slot);

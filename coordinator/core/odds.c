@@ -13,6 +13,7 @@
  * died, or has not reported since. Volatile: a
  * coordinator that starts again learns it anew. */
 #include "base/assert.h"
+#include "base/rows.h"
 #include "coordinator/core/apart.h"
 #include "coordinator/core/internal.h"
 
@@ -58,11 +59,13 @@ static bool counts(const struct core *c, const struct core_odds *o) {
 }
 
 /* A pair that counts, goes on to count: its members need not report once more. */
-void core_odds_note(struct core *c, uint32_t i, uint32_t j) {
+void core_odds_note(struct core *c, uint32_t i, uint32_t j, bool outvoted) {
 	RV_ASSERT(i != j && i < c->roster.n && j < c->roster.n);
 	const uint32_t accuser = c->roster.slots[i], accused = c->roster.slots[j];
 	struct core_odds *o = find(c, accuser, accused);
-	const int64_t at_us = o != NULL && counts(c, o) ? o->at_us : c->now_us;
+	const bool before = o != NULL && counts(c, o);
+	const int64_t at_us = before ? o->at_us : c->now_us;
+	const bool always = outvoted && (!before || (o->outvoted && o->accuser == accuser));
 	if (o == NULL)
 		o = add(c);
 	*o = (struct core_odds){.accuser = accuser,
@@ -70,7 +73,21 @@ void core_odds_note(struct core *c, uint32_t i, uint32_t j) {
 							.accuser_boot = c->roster.boots[i],
 							.accused_boot = c->roster.boots[j],
 							.round = c->round,
-							.at_us = at_us};
+							.at_us = at_us,
+							.outvoted = always};
+}
+
+void core_odds_with(const struct core *c, uint32_t i, uint64_t *out) {
+	const uint32_t slot = c->roster.slots[i];
+	set_clear(out, c->roster_words);
+	for (int k = 0; k < c->n_odds; k++) {
+		const struct core_odds *o = &c->odds[k];
+		const uint32_t other = o->accuser == slot ? o->accused : o->accuser;
+		const bool its = o->accuser == slot || o->accused == slot;
+		const int place = its && (counts(c, o) || o->at_us == c->now_us) ? core_place(c, other) : -1;
+		if (place >= 0 && !core_may_be_apart(c, slot, other))
+			set_add(out, (uint32_t)place);
+	}
 }
 
 int core_odds_of(const struct core *c, uint32_t slot) {
@@ -88,9 +105,94 @@ static bool is_here(const struct core *c, const struct core_member *m) {
 }
 
 bool core_odds_blame(const struct core *c, uint32_t slot) {
+	const bool many = core_rows_many(&c->roster.rows);
 	const int odds = core_odds_of(c, slot), others = core_count_that(c, is_here) - 1;
-	const int few = others == 2 ? 2 : ODDS_FEW, least = core_rows_many(&c->roster.rows) ? few : 1;
-	return odds >= ODDS_BLAMED || (odds >= least && 2 * odds > others);
+	const int few = others == 2 ? 2 : ODDS_FEW, least = many ? few : 1;
+	return (many && odds >= ODDS_BLAMED) || (odds >= least && 2 * odds > others);
+}
+
+/* ---- doubt ---- */
+
+enum { ONE_DOUBT = 1 << 20 };
+
+struct doubts {
+	uint64_t here[CORE_HERE_WORDS]; /* slots of those that may take part */
+	uint16_t with[NET_MAX_HERE];    /* by slot: number of others that it is at odds with */
+	uint64_t of[NET_MAX_HERE];      /* by slot: doubt, in parts of ONE_DOUBT */
+	uint64_t until[NET_MAX_HERE];   /* by slot: round in which its last odds are over */
+	int clean;                      /* members that are at odds with nobody */
+};
+
+static bool may_take_part(const struct core *c, const struct core_member *m) {
+	return is_here(c, m) && !core_is_excluded(c, m);
+}
+
+static bool is_doubt(const struct core *c, const struct doubts *d, const struct core_odds *o) {
+	return set_has(d->here, o->accuser) && set_has(d->here, o->accused) && counts(c, o) &&
+		   !core_may_be_apart(c, o->accuser, o->accused);
+}
+
+static void count_pair(struct doubts *d, const struct core_odds *o, uint32_t slot) {
+	d->with[slot]++;
+	if (d->until[slot] < o->round + ODDS_ROUNDS)
+		d->until[slot] = o->round + ODDS_ROUNDS;
+}
+
+/* Counts doubts among those of d->here. */
+static void find_doubts(const struct core *c, struct doubts *d) {
+	memset(d->with, 0, sizeof d->with);
+	memset(d->of, 0, sizeof d->of);
+	memset(d->until, 0, sizeof d->until);
+	for (int k = 0; k < c->n_odds; k++) {
+		const struct core_odds *o = &c->odds[k];
+		if (!is_doubt(c, d, o))
+			continue;
+		count_pair(d, o, o->accuser);
+		count_pair(d, o, o->accused);
+	}
+	for (int k = 0; k < c->n_odds; k++) {
+		const struct core_odds *o = &c->odds[k];
+		if (!is_doubt(c, d, o))
+			continue;
+		d->of[o->accuser] += ONE_DOUBT / d->with[o->accused];
+		d->of[o->accused] += o->outvoted ? 0 : ONE_DOUBT / d->with[o->accuser];
+	}
+	d->clean = 0;
+	for (int i = set_next(d->here, 0, c->words); i >= 0; i = set_next(d->here, i + 1, c->words))
+		d->clean += d->with[i] == 0;
+}
+
+/* Returns the slot of the member of `ready` with the most doubt, of several the latest; -1: that is
+ * no more than members are clean, and than one. */
+static int find_most_doubted(const struct core *c, const struct doubts *d, const uint64_t *ready) {
+	const uint64_t few = ONE_DOUBT * (uint64_t)(d->clean > 1 ? d->clean : 1);
+	int most = -1;
+	for (int k = 0; k < c->slots.n; k++) {
+		const uint32_t slot = c->slots.order[k];
+		if (set_has(ready, slot) && d->of[slot] > few && (most < 0 || d->of[slot] >= d->of[most]))
+			most = (int)slot;
+	}
+	return most;
+}
+
+void core_drop_at_odds(struct core *c, uint64_t *ready) {
+	struct doubts d;
+	int left = core_size_of(c, ready);
+	const int half = core_size_of(c, c->reopened > 0 ? c->rostered : ready) / 2;
+	const int least = half + 1 > (int)c->cfg.min_workers ? half + 1 : (int)c->cfg.min_workers;
+	if (c->n_odds == 0 || left > NET_MAX_ROSTER || rows_choose(left, core_row_size(c)) > 1)
+		return;
+	(void)core_members_that(c, may_take_part, d.here);
+	set_join(d.here, ready, c->words);
+	while (left-- > least) {
+		find_doubts(c, &d);
+		const int slot = find_most_doubted(c, &d, ready);
+		if (slot < 0)
+			return;
+		core_say(c, CORE_EVENT_EXCLUDED, (uint32_t)slot, d.until[slot]);
+		set_drop(d.here, (uint32_t)slot);
+		set_drop(ready, (uint32_t)slot);
+	}
 }
 
 void core_odds_part(const struct core *c, const struct core_record *rec, struct apart *a) {

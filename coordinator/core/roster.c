@@ -180,6 +180,7 @@ void core_decide_roster(struct core *c) {
 		c->ready_since_us = c->now_us;
 	if (!waited_long_enough(c, ready) || c->now_us < core_reopened_until_us(c) || beyond_log(c))
 		return;
+	core_drop_at_odds(c, ready);
 	core_drop_apart(c, ready);
 	drop_beyond_roster(c, ready);
 	core_drop_apart_from_owners(c, ready);

@@ -193,6 +193,7 @@ struct core_odds {
 	uint64_t accuser_boot, accused_boot;
 	uint64_t round; /* of the last time */
 	int64_t at_us;
+	bool outvoted; /* a majority voted over the accusation each time: it says nothing of the accused */
 };
 
 /* The durable facts of a member: as they will be, in the queue. */

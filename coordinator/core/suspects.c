@@ -151,7 +151,7 @@ static void note_pair(struct core *c, struct core_accusations *a, uint32_t i, ui
 	set_add(a->at_odds, i);
 	set_add(a->at_odds, j);
 	if (at_odds && !two)
-		core_odds_note(c, forth ? i : j, forth ? j : i);
+		core_odds_note(c, forth ? i : j, forth ? j : i, false);
 }
 
 /* Notes each pair once, with its lower place first. */
@@ -176,10 +176,10 @@ static void note_pairs(struct core *c, struct core_accusations *a) {
 
 /* Returns true if several accuse the participant that are few beside the roster: they may agree on
  * it, and in a row of three or four be most of it. */
-static bool is_word_of_few(const struct core_accusations *a, uint32_t who) {
+static bool is_word_of_few(const struct core *c, const struct core_accusations *a, uint32_t who) {
 	enum { MANY = 4 };
 	const int accusers = a->accusers[who];
-	return accusers > 1 && accusers < MANY && 2 * accusers < a->n;
+	return accusers > 1 && (accusers < MANY || !core_rows_many(&c->roster.rows)) && 2 * accusers < a->n;
 }
 
 /* Notes the few that accuse a participant as at odds with it: they are dealt apart, and if it is at
@@ -187,7 +187,22 @@ static bool is_word_of_few(const struct core_accusations *a, uint32_t who) {
 static void note_few(struct core *c, const struct core_accusations *a, uint32_t who) {
 	for (int k = a->in_first[who]; k < a->in_first[who + 1]; k++)
 		if (set_has(a->present, a->in[k]))
-			core_odds_note(c, a->in[k], who);
+			core_odds_note(c, a->in[k], who, false);
+}
+
+/* Notes one that is put away as at odds with those that it accuses, if they answer, are linked with
+ * it, and accuse nobody else: an attempt that ends by accusations costs both sides the same. One that accuses half
+ * of the others may fail itself. */
+static void note_its_word(struct core *c, const struct core_accusations *a, uint32_t who) {
+	if (core_rows_many(&c->roster.rows) || 2 * a->accuses[who] >= a->n - 1 || 2 * a->accusers[who] >= a->n)
+		return;
+	for (int k = a->out_first[who]; k < a->out_first[who + 1]; k++) {
+		const uint32_t other = a->out[k];
+		const int else_of = a->accuses[other] - core_has_accused(a, other, who);
+		const bool linked = core_are_linked(c, c->roster.slots[who], c->roster.slots[other]);
+		if (set_has(a->present, other) && answers(c, other) && linked && else_of == 0)
+			core_odds_note(c, who, other, false);
+	}
 }
 
 /* Returns true for at least two accusers that are not few beside the roster, or, where two are
@@ -199,7 +214,7 @@ static bool is_to_blame(const struct core *c, const struct core_accusations *a, 
 	if (core_odds_blame(c, c->roster.slots[who]))
 		return true;
 	if (a->n > 2)
-		return a->accusers[who] > 1 && !is_word_of_few(a, who);
+		return a->accusers[who] > 1 && !is_word_of_few(c, a, who);
 	return a->accusers[who] == 1 && a->accuses[who] == 0 && are_alone(c, a) && c->cfg.min_workers < 2;
 }
 
@@ -225,6 +240,25 @@ static void put_away(const struct core *c, struct core_accusations *a, uint32_t 
 	for (int k = a->in_first[who]; k < a->in_first[who + 1]; k++)
 		if (set_has(a->present, a->in[k]))
 			weights[a->in[k]] = against(c, a, a->in[k]);
+}
+
+/* From a round's second attempt on those at odds with one that is put away stay out with it, while
+ * more than half of the round's members are left: so those that lie cost it no more attempts than
+ * they are. Not in rows, nor beside one that may be dead. */
+static void put_away_both(struct core *c, struct core_accusations *a, uint32_t who, int *weights) {
+	uint64_t others[CORE_ROSTER_WORDS];
+	const int half = core_size_of(c, c->rostered) / 2, min = (int)c->cfg.min_workers;
+	const int least = half + 1 > min ? half + 1 : min;
+	if (core_rows_many(&c->roster.rows) || c->attempt < 2 || !answers(c, who))
+		return;
+	core_odds_with(c, who, others);
+	set_meet(others, a->present, c->roster_words);
+	int left = set_count(a->present, c->roster_words);
+	for (int i = set_next(others, 0, c->roster_words); i >= 0 && left-- > least;
+		 i = set_next(others, i + 1, c->roster_words)) {
+		core_participant(c, (uint32_t)i)->distrusted = true;
+		put_away(c, a, (uint32_t)i, weights);
+	}
 }
 
 /* Returns true if participant `i` has neither accused anybody in this attempt nor reported since
@@ -281,8 +315,9 @@ static void distrust(struct core *c, struct core_accusations *a) {
 		most = weights[worst] > most ? weights[worst] : most;
 		set_add(away, worst);
 		note_put_away(c, a, worst);
-		if (is_word_of_few(a, worst))
+		if (is_word_of_few(c, a, worst))
 			note_few(c, a, worst);
+		note_its_word(c, a, worst);
 		const bool to_blame = is_to_blame(c, a, worst);
 		if (to_blame)
 			set_add(c->blamed, core_slot_of(c, m));
@@ -291,6 +326,8 @@ static void distrust(struct core *c, struct core_accusations *a) {
 		if ((to_blame && !alone) || !is_one_of_two(c, a, worst))
 			core_say(c, CORE_EVENT_SUSPECTED, core_slot_of(c, m), c->round);
 		put_away(c, a, worst, weights);
+		if (!to_blame)
+			put_away_both(c, a, worst, weights);
 	}
 }
 
@@ -352,11 +389,32 @@ static int64_t gather_us(const struct core *c, const struct core_accusations *a)
 	return is_agreed(c, a) ? c->cfg.suspect_gather_us / AGREED_SHARE : c->cfg.suspect_gather_us;
 }
 
+/* Puts those away that accuse only whom they owe nothing, nor they them, once all others that are
+ * present have voted: else an attempt in which these are no majority lasts to its deadline. */
+static void put_away_vain(struct core *c, const struct core_accusations *a) {
+	uint64_t vain[CORE_ROSTER_WORDS], rest[CORE_ROSTER_WORDS];
+	set_clear(vain, c->roster_words);
+	for (uint32_t i = 0; i < (uint32_t)a->n; i++)
+		if (a->idle[i] > 0 && set_has(a->present, i))
+			set_add(vain, i);
+	set_copy(rest, a->present, c->roster_words);
+	set_less(rest, vain, c->roster_words);
+	if (set_is_empty(rest, c->roster_words) || !set_is_within(rest, c->roster.voted, c->roster_words))
+		return;
+	for (int i = set_next(vain, 0, c->roster_words); i >= 0; i = set_next(vain, i + 1, c->roster_words)) {
+		struct core_member *m = core_participant(c, (uint32_t)i);
+		m->distrusted = true;
+		core_say(c, CORE_EVENT_SUSPECTED, core_slot_of(c, m), c->round);
+	}
+}
+
 enum { DEALS = 3 }; /* attempts of a round that may end for one of these reasons */
 
 void core_weigh_suspects(struct core *c) {
 	struct core_accusations a;
 	if (c->roster.n == 0 || !core_read_accusations(c, &a)) {
+		if (c->roster.n > 0)
+			put_away_vain(c, &a);
 		c->accused_since_us = INT64_MAX;
 		return;
 	}

@@ -4,13 +4,13 @@
 #include "tests/common/check.h"
 #include "tests/coordinator/core_rig.h"
 
-enum { ROUNDS = 40 };
+enum { ROUNDS = 40, MOST = 16 };
 
 /* Sends a report with links to all others, and accusations of these members. */
 static void say(struct rig *r, uint32_t who, enum worker_phase phase, uint64_t suspects) {
 	struct report rep = rig_report(r, who, phase);
 	uint64_t places = 0;
-	for (uint32_t i = 0; i < 8; i++) {
+	for (uint32_t i = 0; i < MOST; i++) {
 		const int place = document_find(rig_doc(r), i);
 		if (i != who)
 			report_add_path(&rep, i, PATH_DIALED);
@@ -195,11 +195,94 @@ static void test_two_that_agree_exclude_nobody(void **state) {
 	rig_release(&r);
 }
 
+/* ---- several that plan together ---- */
+
+/* Whom the last `n_liars` of sixteen accuse, and which of them do. */
+struct plot {
+	int n_liars, n_accuse, n_victims;
+	bool each;  /* each of them the next ones, not all the same */
+	bool moves; /* others in each attempt */
+};
+
+/* Returns the set of members that the liar accuses, of those that take part and are honest. */
+static uint64_t victims_of(const struct rig *r, const struct plot *p, uint32_t liar) {
+	const uint32_t honest = MOST - (uint32_t)p->n_liars, first = MOST - (uint32_t)p->n_accuse;
+	const uint32_t moved = p->moves ? (uint32_t)rig_doc(r)->round + rig_doc(r)->attempt : 0;
+	uint32_t at = ((p->each ? liar - first : 0) + moved) * (uint32_t)p->n_victims;
+	uint64_t set = 0;
+	int n = 0;
+	for (uint32_t k = 0; k < honest && n < p->n_victims; k++, at++) {
+		const uint32_t who = at % honest;
+		const bool deals = takes_part(r, who) && (owns(r, who) || owns(r, liar));
+		set |= (uint64_t)deals << who;
+		n += deals;
+	}
+	return liar >= first ? set : 0;
+}
+
+/* Lets them accuse until the attempt ends, or for seconds. Returns true if it ends. */
+static bool plot_an_attempt(struct rig *r, const struct plot *p) {
+	const uint32_t attempt = rig_doc(r)->attempt;
+	uint64_t victims[MOST], any = 0;
+	for (uint32_t i = 0; i < MOST; i++)
+		any |= victims[i] = takes_part(r, i) ? victims_of(r, p, i) : 0;
+	for (int s = 0; any != 0 && s < 6 && rig_doc(r)->attempt == attempt; s++) {
+		for (uint32_t i = 0; i < MOST; i++)
+			say(r, i, WORKER_REDUCING, victims[i]);
+		rig_wait(r, RIG_S);
+	}
+	return rig_doc(r)->attempt != attempt;
+}
+
+static void check_events(struct rig *r, const struct plot *p) {
+	struct core_event ev;
+	while (core_next_event(r->core, &ev))
+		if (ev.type == CORE_EVENT_EXCLUDED)
+			assert_true(ev.member >= (uint32_t)(MOST - p->n_liars));
+}
+
+/* No round costs more attempts than they are if they agree, and two more if not, they own at most
+ * twice their part of the chunks of all rounds, and nobody else is excluded. */
+static void judge_plot(const struct plot *p) {
+	struct rig r;
+	int owned = 0, all = 0;
+	begin(&r, MOST);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		int lost = 0;
+		freeze(&r, MOST);
+		while (plot_an_attempt(&r, p))
+			lost++;
+		assert_in_range(lost, 0, p->n_liars > 1 && !p->each ? p->n_liars : p->n_liars + 2);
+		const struct document *d = rig_doc(&r);
+		for (int i = 0; i < d->n_ranges; i++) {
+			const bool liar = d->members[d->ranges[i].owner].member >= (uint32_t)(MOST - p->n_liars);
+			owned += liar ? (int)d->ranges[i].count : 0;
+			all += (int)d->ranges[i].count;
+		}
+		check_events(&r, p);
+		vote(&r, MOST);
+	}
+	assert_true(MOST * owned <= 2 * p->n_liars * all);
+	rig_release(&r);
+}
+
+static void test_few_that_plot_cost_themselves_as_much(void **state) {
+	(void)state;
+	for (int n = 1; n <= 5; n++)
+		for (int accuse = 1; accuse <= n; accuse++)
+			for (int victims = 1; victims <= 7; victims++)
+				for (int how = 0; how < 4; how++) {
+					const struct plot p = {n, accuse, victims, how & 1, how >> 1};
+					judge_plot(&p);
+				}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_same_two_cost_one_attempt),
 		cmocka_unit_test(test_one_at_odds_with_many_is_left_out),
 		cmocka_unit_test(test_two_that_agree_exclude_nobody),
+		cmocka_unit_test(test_few_that_plot_cost_themselves_as_much),
 		cmocka_unit_test(test_one_outvoted_is_at_odds),
 		cmocka_unit_test(test_one_outvoted_against_many_is_mute),
 	};
