@@ -191,8 +191,8 @@ static void note_few(struct core *c, const struct core_accusations *a, uint32_t 
 }
 
 /* Notes one that is put away as at odds with those that it accuses, if they answer, are linked with
- * it, and accuse nobody else: an attempt that ends by accusations costs both sides the same. One that accuses half
- * of the others may fail itself. */
+ * it, and accuse nobody else: an attempt that ends by accusations costs both sides the same. One
+ * that accuses half of the others may fail itself. */
 static void note_its_word(struct core *c, const struct core_accusations *a, uint32_t who) {
 	if (core_rows_many(&c->roster.rows) || 2 * a->accuses[who] >= a->n - 1 || 2 * a->accusers[who] >= a->n)
 		return;
