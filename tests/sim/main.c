@@ -56,7 +56,7 @@ static const struct rv_option options[] = {
 	{"liars", RV_OPT_BOOL, FIELD(liars), 0, "no", 0, 0, NULL,
 	 "Up to a third of the members lie, to the end: no honest one is named, and the run ends.", "Many"},
 	{"plots", RV_OPT_BOOL, FIELD(plots), 0, "no", 0, 0, NULL,
-	 "With --liars: a third of 7 to 20 members plan together. The law does not hold all of them yet.", "Many"},
+	 "With --liars: a third of 7 to 20 members plan together; takes as long as twelve others.", "Many"},
 	{"audits", RV_OPT_BOOL, FIELD(audits), 0, "no", 0, 0, NULL,
 	 "Members audit averages; in some universes an owner or an auditor lies, or one gives auditors nothing.", "Many"},
 	{"scores", RV_OPT_BOOL, FIELD(scores), 0, "no", 0, 0, NULL,

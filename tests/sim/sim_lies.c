@@ -50,7 +50,8 @@ static bool has_host(uint64_t hosts, int host) {
 static void accuse(const struct sim_worker *w, uint64_t hosts, struct report *rep) {
 	const struct sim *s = w->sim;
 	rep->phase = WORKER_REDUCING;
-	rep->n_suspects = 0;
+	rep->n_suspects = rep->n_measured = 0;
+	rep->stands_out = 0;
 	for (int i = 0, n = grid_peers(w->reduce); i < n && rep->n_suspects < NET_MAX_ROW; i++) {
 		const uint32_t member = grid_member(w->reduce, i);
 		if (member != s->oracle.member_of[w->host] && has_host(hosts, oracle_host_of(s, member)))

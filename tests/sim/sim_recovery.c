@@ -177,7 +177,9 @@ static bool by_rollback(const void *ctx, enum statestore_file file, uint64_t rou
 
 /* What a rollback to `round` gives up. */
 void recovery_rewind(struct sim *s, int host, uint64_t round) {
-	remove_those(&s->workers[host].disk, by_rollback, &round);
+	struct sim_disk *disk = &s->workers[host].disk;
+	remove_those(disk, by_rollback, &round);
+	disk_sync(disk);
 }
 
 struct history {

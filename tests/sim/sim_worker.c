@@ -26,6 +26,8 @@ static void accuse_one(const struct sim_worker *w, struct report *rep) {
 		if (grid_member(w->reduce, peer) == w->sim->oracle.member_of[w->host])
 			continue;
 		rep->phase = WORKER_REDUCING;
+		rep->n_measured = 0;
+		rep->stands_out = 0;
 		rep->n_suspects = 1;
 		rep->suspects[0] = grid_place(w->reduce, peer);
 		return;
