@@ -46,6 +46,20 @@ static void test_next_to_nothing_and_an_instant_say_nothing(void **state) {
 	assert_int_equal(r.n, 2);
 }
 
+/* Else it would count as slow for ever, if exchanges with its faster line are as short as that. */
+static void test_an_instant_raises_who_counts_as_slower(void **state) {
+	(void)state;
+	struct receipts r = {.n = 0};
+	got(&r, 7, MB, 2 * S);
+	got(&r, 8, 20 * MB, S);
+	for (int i = 0; i < RECEIPTS_ROUNDS; i++) {
+		got(&r, 7, MB, S / 100);
+		got(&r, 8, MB, S / 100);
+	}
+	assert_in_range(said_of(&r, 7), 9400000, 10600000); /* no more than a tenth of a second shows */
+	assert_in_range(said_of(&r, 8), 18800000, 21200000);
+}
+
 static void test_reports_ascend_and_the_longest_ago_is_forgotten(void **state) {
 	(void)state;
 	struct receipts r = {.n = 0};
@@ -66,6 +80,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_second_best_counts),
 		cmocka_unit_test(test_next_to_nothing_and_an_instant_say_nothing),
+		cmocka_unit_test(test_an_instant_raises_who_counts_as_slower),
 		cmocka_unit_test(test_reports_ascend_and_the_longest_ago_is_forgotten),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,11 +22,17 @@ static int find_oldest(const struct receipts *r) {
 	return oldest;
 }
 
-/* Returns the member's entry; a new one if it has none. */
-static struct receipts_of *entry_of(struct receipts *r, uint32_t member) {
+/* Returns the place of the member's entry, or the one that it would have. */
+static int place_of(const struct receipts *r, uint32_t member) {
 	int at = 0;
 	while (at < r->n && r->of[at].member < member)
 		at++;
+	return at;
+}
+
+/* Returns the member's entry; a new one if it has none. */
+static struct receipts_of *entry_of(struct receipts *r, uint32_t member) {
+	int at = place_of(r, member);
 	if (at < r->n && r->of[at].member == member)
 		return &r->of[at];
 	if (r->n == NET_MAX_ROW) {
@@ -41,14 +47,32 @@ static struct receipts_of *entry_of(struct receipts *r, uint32_t member) {
 	return &r->of[at];
 }
 
+/* Returns the second largest, of fewer than three the largest. */
+static uint64_t rate_of(const struct receipts_of *of) {
+	int n = 0;
+	for (int i = 0; i < RECEIPTS_ROUNDS; i++)
+		n += of->rates[i] != 0;
+	RV_ASSERT(n > 0);
+	return rv_nth_u64(of->rates, RECEIPTS_ROUNDS, RECEIPTS_ROUNDS - (n < 3 ? 1 : 2));
+}
+
+/* Returns true if the member counts with a lower rate. */
+static bool is_slower(const struct receipts *r, uint32_t member, uint64_t rate) {
+	const int at = place_of(r, member);
+	return at < r->n && r->of[at].member == member && rate_of(&r->of[at]) < rate;
+}
+
 static void note(struct receipts *r, const struct reduce_receipt *list, int n, uint64_t least_bytes, int64_t least_us) {
 	r->exchange++;
 	for (int i = 0; i < n; i++) {
-		if (list[i].bytes < least_bytes || list[i].us < least_us)
+		const bool instant = list[i].us < least_us;
+		const int64_t us = instant ? least_us : list[i].us;
+		const uint64_t rate = 1 + (uint64_t)((double)list[i].bytes * 1e6 / (double)us);
+		if (list[i].bytes < least_bytes || (instant && !is_slower(r, list[i].member, rate)))
 			continue;
 		struct receipts_of *of = entry_of(r, list[i].member);
 		memmove(&of->rates[1], &of->rates[0], (RECEIPTS_ROUNDS - 1) * sizeof of->rates[0]);
-		of->rates[0] = 1 + (uint64_t)((double)list[i].bytes * 1e6 / (double)list[i].us);
+		of->rates[0] = rate;
 		of->exchange = r->exchange;
 	}
 }
@@ -59,15 +83,6 @@ void receipts_note(struct receipts *r, const struct reduce_receipt *list, int n)
 
 void receipts_note_all(struct receipts *r, const struct reduce_receipt *list, int n) {
 	note(r, list, n, 1, 1);
-}
-
-/* Returns the second largest, of fewer than three the largest. */
-static uint64_t rate_of(const struct receipts_of *of) {
-	int n = 0;
-	for (int i = 0; i < RECEIPTS_ROUNDS; i++)
-		n += of->rates[i] != 0;
-	RV_ASSERT(n > 0);
-	return rv_nth_u64(of->rates, RECEIPTS_ROUNDS, RECEIPTS_ROUNDS - (n < 3 ? 1 : 2));
 }
 
 void receipts_report(const struct receipts *r, struct report *out) {

@@ -24,8 +24,9 @@ struct receipts {
 	struct receipts_of of[NET_MAX_ROW]; /* `member` ascends */
 };
 
-/* Takes those of an exchange. One that moved next to nothing, or took less than round trips may, is
- * not counted; where there is no room, the member that was met longest ago is forgotten. */
+/* Takes those of an exchange. One that moved next to nothing is not counted, nor one that took less
+ * than round trips may, unless the member counts as slower than even that time shows: its line has
+ * become faster. If there is no room, the member that was met longest ago is forgotten. */
 void receipts_note(struct receipts *r, const struct reduce_receipt *list, int n);
 /* Takes those of which a contribution has so few bytes, or came so soon, as well: for exchanges
  * without noise. */
