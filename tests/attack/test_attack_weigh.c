@@ -89,6 +89,16 @@ static void start(struct e2e *e, const char *more, int workers, const char *evil
 	e2e_wait_for_round(e, (const int[]){0}, 1, ROUND);
 }
 
+/* Waits until it fetches contributions, which comes after it has looked for the rounds. */
+static void wait_fetching(const struct process *asks) {
+	long from = 0;
+	for (bool fetches = false; !fetches;) {
+		json_t *shown = e2e_wait_event(asks, "weighing", NULL, 0, &from);
+		fetches = strcmp(e2e_text(shown, "unit"), "chunk") == 0;
+		json_decref(shown);
+	}
+}
+
 /* One member is frozen, so that it waits; then that one is killed. */
 static void an_interrupt_ends_it_in_the_worker(struct e2e *e) {
 	struct process asks = {0};
@@ -97,9 +107,7 @@ static void an_interrupt_ends_it_in_the_worker(struct e2e *e) {
 	e2e_worker_dir(e, 0, dir);
 	e2e_path(e, "interrupted.log", asks.log);
 	process_start(&asks, (const char *[]){"rivulet-worker", "weigh", "3", "--dir", dir, "--rounds", "1", NULL}, NULL);
-	json_t *shown = e2e_wait_event(&asks, "weighing", NULL, 0, NULL);
-	assert_string_equal(e2e_text(shown, "unit"), "chunk");
-	json_decref(shown);
+	wait_fetching(&asks);
 	process_signal(&asks, SIGINT);
 	assert_int_not_equal(process_wait(&asks), 0);
 	json_t *ended = e2e_wait_event(&e->workers[0], "weigh_failed", "member", EVIL, NULL);
