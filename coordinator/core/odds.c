@@ -1,12 +1,16 @@
-/* odds.c: members that accuse another one alone, or in rows with few others (suspects.c). A member
+/* odds.c: members that accuse another one alone, or with few others (suspects.c). A member
  * that nobody else accuses may have withheld its data from one only, or given that one other bytes;
  * or that one lies. Nothing says which, so both are noted, and for ODDS_ROUNDS they owe each other
  * nothing: in one row neither owns chunks (owners.c), in several the deal brings them into
  * different rows and columns (deal.h). Both go on to contribute, and the same two cost one
  * attempt. A liar has to find itself another one each time. Of two at odds the one with more
- * others at odds is put away (suspects.c), and with ODDS_BLAMED of them, or most others, it is to
- * blame, and stays out for longer and longer (exclusion.c). So many liars can bring that on an
- * honest member, if each of them accuses it, or withholds from it.
+ * others at odds is put away (suspects.c), and with most others, in rows also with ODDS_BLAMED, it
+ * is to blame, and stays out for longer and longer (exclusion.c). So many liars can bring that on
+ * an honest member, if each of them accuses it, or withholds from it.
+ *
+ * In one row liars that accuse many would own all chunks. Each member at odds spreads one doubt
+ * evenly over the others, and one with more doubt than members are at odds with nobody is left out
+ * of rosters (core_drop_at_odds).
  *
  * Not counted: one that is known to be apart from the other (pairs.c), but for two that have cost
  * more attempts than show that, or of which one reports a link with the other, and one that has
@@ -22,8 +26,9 @@
 enum {
 	ODDS_ROUNDS = 128,
 	ODDS_BLAMED = 4,
-	ODDS_FEW = 3 /* fewer blame nobody in short rows, where an honest owner waits for another row's, too; but
-	              * two, that are all others */
+	/* Fewer blame nobody in short rows, where an honest owner waits for another row's, too; two do
+	 * if they are all others. */
+	ODDS_FEW = 3
 };
 
 static struct core_odds *find(struct core *c, uint32_t a, uint32_t b) {

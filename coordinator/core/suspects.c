@@ -19,9 +19,12 @@
  * where it is needed: so those that put it away before count against it as well, without those that
  * accuse it now.
  *
- * One accused by fewer than four, and by no majority of the roster, is put away, and not to blame:
- * they may agree on it, and in a short row those that lie may be most. It is at odds with them, and
- * the deal parts them. And those at odds with too many are no part of a majority.
+ * One accused by fewer than half of a roster of one row, or in rows by fewer than four that are no
+ * majority of it, is put away, and not to blame: they may agree on it, and in a short row those
+ * that lie may be most. It is at odds with them, and in rows the deal parts them. In one row it is
+ * at odds with those that it accuses as well, and from a round's second attempt on both sides stay
+ * out of it: an attempt that ends by accusations costs both the same. Those at odds with too many
+ * are no part of a majority.
  *
  * Nobody is distrusted where an accuser is known to be apart from the accused, and other members
  * can own their chunks: the next attempt has the same participants and those owners (pairs.c). That

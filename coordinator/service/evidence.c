@@ -23,10 +23,10 @@ bool service_tell_evidence(struct service *s, const struct core_event *ev) {
 	case CORE_EVENT_EQUIVOCATED:
 		service_tell(
 			s, RV_ERROR, "equivocated",
-			"round %" PRIu64 ", attempt %u: member %u signed two different averages (chunk %u) and gave them to "
+			"round %" PRIu64 ": member %u signed two different averages (chunk %u) and gave them to "
 			"different members: it is banned (or, if as many are as can be, stays out of rosters for a while), and "
 			"the attempt is made again without it; `status` has both signatures, if they cover the same chunks",
-			ev->round, ev->attempt, ev->member, ev->other);
+			ev->round, ev->member, ev->other);
 		return true;
 	case CORE_EVENT_TWO_ROOTS:
 		service_tell(s, RV_ERROR, "two_roots",

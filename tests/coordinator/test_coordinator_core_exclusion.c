@@ -412,6 +412,14 @@ static void test_most_that_go_in_a_round_have_a_common_cause(void **state) {
 
 /* ---- deadlines ---- */
 
+static void say_ready_with_lines(struct rig *r, const uint64_t rates[WORKERS]) {
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		struct report rep = rig_report(r, i, WORKER_READY);
+		rep.up_bytes_per_s = rep.down_bytes_per_s = rates[i];
+		rig_send(r, i, &rep);
+	}
+}
+
 /* 12 chunks of 1 MB; a participant that withholds is accused after 1 s. */
 static void open_with_deadline(struct rig *r, uint32_t min_workers, const uint64_t rates[WORKERS]) {
 	rig_init(r, min_workers);
@@ -420,11 +428,7 @@ static void open_with_deadline(struct rig *r, uint32_t min_workers, const uint64
 	rig_start(r);
 	rig_join(r, WORKERS);
 	rig_say_all(r, WORKERS, WORKER_TRAINING);
-	for (uint32_t i = 0; i < WORKERS; i++) {
-		struct report rep = rig_report(r, i, WORKER_READY);
-		rep.up_bytes_per_s = rep.down_bytes_per_s = rates[i];
-		rig_send(r, i, &rep);
-	}
+	say_ready_with_lines(r, rates);
 	rig_expect(r, RUN_REDUCE, 0, 1);
 }
 
@@ -593,11 +597,7 @@ static void test_time_grows_with_rosters_that_had_participants(void **state) {
 		rig_wait(&r, RIG_S);
 	}
 	rig_wait(&r, RIG_S);
-	for (uint32_t i = 0; i < WORKERS; i++) {
-		struct report rep = rig_report(&r, i, WORKER_READY);
-		rep.up_bytes_per_s = rep.down_bytes_per_s = fast[i];
-		rig_send(&r, i, &rep);
-	}
+	say_ready_with_lines(&r, fast);
 	rig_expect(&r, RUN_REDUCE, 0, 3);
 	assert_int_equal(rig_doc(&r)->deadline_ms, 8216);
 	rig_restart(&r);
