@@ -462,6 +462,9 @@ void core_drop_at_odds(struct core *c, uint64_t *ready);
 int core_odds_of(const struct core *c, uint32_t slot);
 /* Returns true if these are so many that it is to blame when it is put away, or outvoted. */
 bool core_odds_blame(const struct core *c, uint32_t slot);
+/* Returns how many of `n` members in several rows are believed if they agree: an eighth, at least
+ * 4, at most 16. */
+int core_odds_many(int n);
 /* Marks those of a record's participants that have been at odds as apart. */
 struct apart;
 void core_odds_part(const struct core *c, const struct core_record *rec, struct apart *a);

@@ -4,9 +4,9 @@
  * nothing: in one row neither owns chunks (owners.c), in several the deal brings them into
  * different rows and columns (deal.h). Both go on to contribute, and the same two cost one
  * attempt. A liar has to find itself another one each time. Of two at odds the one with more
- * others at odds is put away (suspects.c), and with most others, in rows also with ODDS_BLAMED, it
- * is to blame, and stays out for longer and longer (exclusion.c). So many liars can bring that on
- * an honest member, if each of them accuses it, or withholds from it.
+ * others at odds is put away (suspects.c), and with most others, in rows also with
+ * core_odds_many(), it is to blame, and stays out for longer and longer (exclusion.c). So many
+ * liars can bring that on an honest member, if each of them accuses it, or withholds from it.
  *
  * In one row liars that accuse many would own all chunks. Each member at odds spreads one doubt
  * evenly over the others, and one with more doubt than members are at odds with nobody is left out
@@ -25,7 +25,10 @@
 
 enum {
 	ODDS_ROUNDS = 128,
-	ODDS_BLAMED = 4,
+	/* In rows: an eighth, so that a liar costs a large run few attempts before it is to blame. */
+	MANY_SHARE = 8,
+	MANY_LEAST = 4,
+	MANY_MOST = 16,
 	/* Fewer blame nobody in short rows, where an honest owner waits for another row's, too; two do
 	 * if they are all others. */
 	ODDS_FEW = 3
@@ -109,11 +112,16 @@ static bool is_here(const struct core *c, const struct core_member *m) {
 	return core_alive(c, m) && !m->banned;
 }
 
+int core_odds_many(int n) {
+	const int share = n / MANY_SHARE;
+	return share < MANY_LEAST ? MANY_LEAST : share > MANY_MOST ? MANY_MOST : share;
+}
+
 bool core_odds_blame(const struct core *c, uint32_t slot) {
 	const bool many = core_rows_many(&c->roster.rows);
 	const int odds = core_odds_of(c, slot), others = core_count_that(c, is_here) - 1;
 	const int few = others == 2 ? 2 : ODDS_FEW, least = many ? few : 1;
-	return (many && odds >= ODDS_BLAMED) || (odds >= least && 2 * odds > others);
+	return (many && odds >= core_odds_many(others + 1)) || (odds >= least && 2 * odds > others);
 }
 
 /* ---- doubt ---- */

@@ -19,12 +19,12 @@
  * where it is needed: so those that put it away before count against it as well, without those that
  * accuse it now.
  *
- * One accused by fewer than half of a roster of one row, or in rows by fewer than four that are no
- * majority of it, is put away, and not to blame: they may agree on it, and in a short row those
- * that lie may be most. It is at odds with them, and in rows the deal parts them. In one row it is
- * at odds with those that it accuses as well, and from a round's second attempt on both sides stay
- * out of it: an attempt that ends by accusations costs both the same. Those at odds with too many
- * are no part of a majority.
+ * One accused by fewer than half of a roster of one row, or in rows by fewer than core_odds_many()
+ * that are no majority of it, is put away, and not to blame: they may agree on it, and in a short
+ * row those that lie may be most. It is at odds with them, and in rows the deal parts them. In one
+ * row it is at odds with those that it accuses as well, and from a round's second attempt on both
+ * sides stay out of it: an attempt that ends by accusations costs both the same. Those at odds with
+ * too many are no part of a majority.
  *
  * Nobody is distrusted where an accuser is known to be apart from the accused, and other members
  * can own their chunks: the next attempt has the same participants and those owners (pairs.c). That
@@ -180,9 +180,9 @@ static void note_pairs(struct core *c, struct core_accusations *a) {
 /* Returns true if several accuse the participant that are few beside the roster: they may agree on
  * it, and in a row of three or four be most of it. */
 static bool is_word_of_few(const struct core *c, const struct core_accusations *a, uint32_t who) {
-	enum { MANY = 4 };
 	const int accusers = a->accusers[who];
-	return accusers > 1 && (accusers < MANY || !core_rows_many(&c->roster.rows)) && 2 * accusers < a->n;
+	const bool few = accusers < core_odds_many(a->n) || !core_rows_many(&c->roster.rows);
+	return accusers > 1 && few && 2 * accusers < a->n;
 }
 
 /* Notes the few that accuse a participant as at odds with it: they are dealt apart, and if it is at
