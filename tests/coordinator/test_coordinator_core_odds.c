@@ -195,6 +195,27 @@ static void test_two_that_agree_exclude_nobody(void **state) {
 	rig_release(&r);
 }
 
+/* The last two of eight accuse five of the others, one in each round, and go on so: the one that
+ * has accused three is left out, and four of the others own from then on. */
+static void test_two_that_accuse_most_leave_four_to_own(void **state) {
+	(void)state;
+	enum { N = 8 };
+	struct rig r;
+	begin(&r, N);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		const uint32_t victim = round % 5, liar = victim < 3 ? N - 1 : N - 2;
+		int owners = 0;
+		freeze(&r, N);
+		if (takes_part(&r, liar) && takes_part(&r, victim) && (owns(&r, liar) || owns(&r, victim)))
+			costs_an_attempt(&r, N, liar, victim);
+		for (uint32_t i = 0; i < N - 2; i++)
+			owners += owns(&r, i);
+		assert_in_range(owners, round < 4 ? 2 : 4, N - 2);
+		vote(&r, N);
+	}
+	rig_release(&r);
+}
+
 /* ---- several that plan together ---- */
 
 /* Whom the last `n_liars` of sixteen accuse, and which of them do. */
@@ -282,6 +303,7 @@ int main(void) {
 		cmocka_unit_test(test_the_same_two_cost_one_attempt),
 		cmocka_unit_test(test_one_at_odds_with_many_is_left_out),
 		cmocka_unit_test(test_two_that_agree_exclude_nobody),
+		cmocka_unit_test(test_two_that_accuse_most_leave_four_to_own),
 		cmocka_unit_test(test_few_that_plot_cost_themselves_as_much),
 		cmocka_unit_test(test_one_outvoted_is_at_odds),
 		cmocka_unit_test(test_one_outvoted_against_many_is_mute),
