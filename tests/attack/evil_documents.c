@@ -5,6 +5,7 @@
  *   aim=IP:PORT   each member of each document may be dialed there, and nowhere else; nobody has
  *                 confirmed that address
  *   root=M        each document of a roster names a root for member M that it has not signed
+ *   draws=R       the audits of round R are drawn with another secret than documents had promised
  *   rounds=N      whoever asks for the run's configuration before it joins is shown N rounds; the answer
  *                 to the join has the true one */
 #include "coordinator/core/core.h"
@@ -35,8 +36,10 @@ static void aim(struct member_ref *refs, int n, const char *at) {
 }
 
 bool __wrap_core_document_of(const struct core *c, uint32_t slot, struct document *out) {
-	const char *at = attack("aim"), *of = attack("root");
+	const char *at = attack("aim"), *of = attack("root"), *draws = attack("draws");
 	const bool there = __real_core_document_of(c, slot, out);
+	if (there && draws && out->round == strtoull(draws, NULL, 10) + 1)
+		out->audit_secret.b[0] ^= 1;
 	for (int i = 0; there && of && out->phase == RUN_REDUCE && i < out->n_members; i++)
 		out->members[i].contribution.root.b[0] ^= out->members[i].member == strtoul(of, NULL, 10);
 	if (!there || !at)

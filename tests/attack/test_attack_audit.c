@@ -52,8 +52,11 @@ static void start(struct e2e *e, const char *more, int honest, int round, const 
 /* The honest workers play to the run's end; returns the held-out loss that one of them measures
  * then. The coordinator still runs. */
 static double play(struct e2e *e) {
-	for (int i = 0; i < EVIL; i++)
+	for (int i = 0; i < EVIL; i++) {
+		long from = 0;
 		process_assert_exit(&e->workers[i], 0);
+		assert_null(e2e_find_event(e->workers[i].log, "audit_draw", NULL, 0, &from)); /* in no term */
+	}
 	return end_loss(e);
 }
 

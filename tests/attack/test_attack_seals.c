@@ -110,19 +110,24 @@ static void one_that_commits_without_a_signature_does_not_count(void **state) {
 	free(log);
 }
 
+/* Three honest workers of a coordinator that does `attack` (evil_documents.c). */
+static void start_misled(struct e2e *e, void **state, const char *config, const char *attack) {
+	*state = e;
+	e2e_open(e, config, HONEST);
+	process_signal(&e->coordinator, SIGTERM);
+	process_assert_exit(&e->coordinator, 0);
+	e->coordinator_program = "rivulet-evil-coordinator";
+	e->coordinator_env = attack;
+	e2e_start_coordinator(e);
+	for (int i = 0; i < HONEST; i++)
+		e2e_start_worker(e, i, "rivulet-worker", NULL);
+}
+
 /* No worker takes a roster in which the coordinator names a root of its own making. */
 static void a_root_that_the_coordinator_makes_up_is_refused(void **state) {
 	static struct e2e e;
 	long from = 0;
-	*state = &e;
-	e2e_open(&e, run_config, HONEST);
-	process_signal(&e.coordinator, SIGTERM);
-	process_assert_exit(&e.coordinator, 0);
-	e.coordinator_program = "rivulet-evil-coordinator";
-	e.coordinator_env = "RIVULET_EVIL_COORDINATOR=root=1";
-	e2e_start_coordinator(&e);
-	for (int i = 0; i < HONEST; i++)
-		e2e_start_worker(&e, i, "rivulet-worker", NULL);
+	start_misled(&e, state, run_config, "RIVULET_EVIL_COORDINATOR=root=1");
 	for (int i = 0; i < HONEST; i++, from = 0) {
 		json_t *refused = e2e_wait_event(&e.workers[i], "document", NULL, 0, &from);
 		assert_non_null(strstr(e2e_text(refused, "text"), "member 1 has not signed the root"));
@@ -133,11 +138,31 @@ static void a_root_that_the_coordinator_makes_up_is_refused(void **state) {
 	json_decref(status);
 }
 
+/* Every worker says so, of that round alone, and the run goes on: who draws whom is the
+ * coordinator's word. */
+static void draws_that_were_not_promised_are_named(void **state) {
+	static struct e2e e;
+	char config[1024];
+	(void)snprintf(config, sizeof config, "%saudit-chunks = 2\n", run_config);
+	start_misled(&e, state, config, "RIVULET_EVIL_COORDINATOR=draws=1");
+	for (int i = 0; i < HONEST; i++)
+		process_assert_exit(&e.workers[i], 0);
+	for (int i = 0; i < HONEST; i++) {
+		long from = 0;
+		json_t *named = e2e_find_event(e.workers[i].log, "audit_draw", NULL, 0, &from);
+		assert_non_null(named);
+		assert_int_equal(e2e_int(named, "round"), 1);
+		json_decref(named);
+		assert_null(e2e_find_event(e.workers[i].log, "audit_draw", NULL, 0, &from));
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(one_that_signs_two_contributions_is_banned, e2e_teardown),
 		cmocka_unit_test_teardown(one_that_commits_without_a_signature_does_not_count, e2e_teardown),
 		cmocka_unit_test_teardown(a_root_that_the_coordinator_makes_up_is_refused, e2e_teardown),
+		cmocka_unit_test_teardown(draws_that_were_not_promised_are_named, e2e_teardown),
 		cmocka_unit_test_teardown(one_that_signs_two_lists_is_banned, e2e_teardown),
 		cmocka_unit_test_teardown(one_that_seals_falsely_is_left_out, e2e_teardown),
 		cmocka_unit_test_teardown(one_that_changes_its_contribution_is_left_out, e2e_teardown),

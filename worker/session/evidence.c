@@ -1,5 +1,5 @@
 /* evidence.c: shows the coordinator what this worker got, where votes differ or a member has signed
- * twice; and checks proofs in documents. */
+ * twice; and checks proofs in documents, and that audits are drawn as it was promised. */
 #include "worker/session/internal.h"
 
 #include "base/assert.h"
@@ -111,4 +111,22 @@ void session_check_proofs(struct session *s, const struct document *d) {
 						 ", and the signatures do not prove it",
 				 e->member, what, e->scope.round);
 	}
+}
+
+void session_check_promise(struct session *s, const struct document *d) {
+	const bool promises = !rv_hash_is_zero(&d->audit_promise), shows = !rv_hash_is_zero(&d->audit_secret);
+	const bool knows = s->promise.term == d->term && !rv_hash_is_zero(&s->promise.of);
+	const struct rv_hash shown = audit_promise_of(&d->audit_secret);
+	const bool same = rv_hash_equal(&s->promise.of, s->promise.round == d->round ? &d->audit_promise : &shown);
+	const bool can_tell = s->promise.round == d->round || (shows && s->promise.round + 1 == d->round);
+	if (promises && knows && can_tell && !same)
+		rv_event(s->events, RV_ERROR, "audit_draw", RV_FIELDS(rv_field_int("round", (int64_t)s->promise.round)),
+				 "the coordinator drew the audits of round %" PRIu64
+				 " with another secret than it had promised before: it may have chosen whom they look at",
+				 s->promise.round);
+	if (!promises)
+		return;
+	s->promise.term = d->term;
+	s->promise.round = d->round;
+	s->promise.of = d->audit_promise;
 }

@@ -237,7 +237,11 @@ struct session {
 	int n_proofs;
 	int two_roots_shown;                   /* how often it has shown that a participant signed two contributions */
 	struct rv_hash proofs[NET_MAX_PROOFS]; /* roots that name those of documents that were checked, the latest first */
-	struct rate donate_cap;                /* of both donors */
+	struct {
+		uint64_t term, round;
+		struct rv_hash of;  /* zeros: none yet */
+	} promise;              /* by the last document that had one: of the secret that draws the audits of `round` */
+	struct rate donate_cap; /* of both donors */
 	struct donor *donor;
 	struct text_donor *text_donor;             /* NULL: the run has no text of its own */
 	struct text_donor_store *text_donor_store; /* what it gives of; NULL: this worker holds none of it */
@@ -413,6 +417,9 @@ void session_close_score(struct session *s); /* after the trainer */
 void session_turn_evidence(struct session *s, int64_t now_us);
 /* Checks the proofs of a document that are new, and logs them. */
 void session_check_proofs(struct session *s, const struct document *d);
+/* Checks that the audits of a round were drawn with the secret that documents promised while the
+ * round was open, and logs it if they were not. */
+void session_check_promise(struct session *s, const struct document *d);
 
 /* ---- audit.c ---- */
 

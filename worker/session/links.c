@@ -15,6 +15,7 @@ static void allow(void *ctx, const struct document *d) {
 	meshlink_allow(s->mesh, rv_clock_monotonic_us(), d);
 	session_count_roster(s, d);
 	session_check_proofs(s, d);
+	session_check_promise(s, d);
 	session_audit_follow(s, rv_clock_monotonic_us(), d);
 	session_weigh_roster(s, d);
 }
