@@ -24,6 +24,7 @@ struct relay_options {
 	char second[RELAY_SECOND_BYTES];
 	char state[RUN_DIR_BYTES];
 	char log[RUN_PATH_BYTES];
+	bool sandbox;
 	int64_t bytes_per_day, rate;
 };
 
@@ -45,6 +46,10 @@ static const struct rv_option options[] = {
 	 "Relay"},
 	{"log", RV_OPT_STRING, offsetof(struct relay_options, log), RUN_PATH_BYTES, "", 0, 0, NULL,
 	 "A file for every event as a JSON line.", "Relay"},
+	{"sandbox", RV_OPT_BOOL, offsetof(struct relay_options, sandbox), 0, RV_SANDBOX_USUAL, 0, 0, NULL,
+	 "Gives up, for good, what a relay does not need: files but --log, starting programs, and system calls that serve "
+	 "to attack (Linux: Landlock and seccomp).",
+	 "Relay"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -125,6 +130,12 @@ static void say_listening(struct rv_events *ev, const struct address *bound, uin
 			 "relay on %s%s; its run lists it with: serve --relay-at HOST:%u=%s", at, with, bound->port, key);
 }
 
+/* Gives up what the open relay does not need: its key is read, its ports are open. */
+static enum rv_err enter_sandbox(const struct relay_options *o, struct rv_events *ev, struct rv_errtext *et) {
+	const struct os_sandbox_path log = {o->log, OS_SANDBOX_READ | OS_SANDBOX_WRITE};
+	return o->sandbox ? serving_enter_sandbox(&log, 1, ev, et) : RV_OK;
+}
+
 /* Runs the loop until a signal. */
 static enum rv_err serve(struct relay_program *p, int signal_fd, struct rv_errtext *et) {
 	const struct timeval hour = {.tv_sec = TOTALS_EVERY_S};
@@ -173,6 +184,8 @@ static enum rv_err open_and_serve(const struct relay_options *o, const struct id
 		return rv_fail(et, RV_E_NOMEM, "no memory for the event loop");
 	}
 	enum rv_err e = relay_server_new(p.base, &cfg, &p.server, et);
+	if (e == RV_OK)
+		e = enter_sandbox(o, ev, et);
 	if (e == RV_OK) {
 		say_listening(ev, &bound, cfg.ports.port[RELAY_SECOND_PORT], id);
 		e = serve(&p, signal_fd, et);

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/event.h"
-#include "base/os_sandbox.h"
 #include "coordinator/commands/opened_run.h"
 #include "coordinator/commands/relay_choice.h"
 #include "coordinator/commands/serve_text.h"
@@ -240,21 +239,10 @@ static enum rv_err enter_sandbox(const struct serve_options *o, const struct run
 											{cert, OS_SANDBOX_READ},
 											{key, OS_SANDBOX_READ},
 											{text ? served_text_dir(text) : "", OS_SANDBOX_READ}};
-	const struct os_sandbox_needs needs = {.paths = paths, .n = sizeof paths / sizeof paths[0]};
-	struct os_sandbox got;
 	if (!o->sandbox)
 		return RV_OK;
 	(void)setenv("SQLITE_TMPDIR", d->dir, 0);
-	enum rv_err e = os_sandbox_enter(&needs, &got, et);
-	if (e != RV_OK)
-		return rv_fail_context(et, e, "--no-sandbox goes on without one");
-	const bool whole = got.files && got.calls;
-	rv_event(ev, whole ? RV_DEBUG : RV_WARN, "sandbox",
-			 RV_FIELDS(rv_field_bool("files", got.files), rv_field_bool("calls", got.calls)), "%s",
-			 whole ? "in a sandbox: other files than the run's, programs, and calls that serving does not make, are "
-					 "refused"
-				   : got.why_not.text);
-	return RV_OK;
+	return serving_enter_sandbox(paths, sizeof paths / sizeof paths[0], ev, et);
 }
 
 /* Opens the run and serves it. The socket is open: its port is known, for links too. */

@@ -19,15 +19,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* A sanitizer makes calls that a sandbox refuses. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define SANDBOX "--no-sandbox"
+#else
+#define SANDBOX "--sandbox"
+#endif
+
 /* ---- the process ---- */
+
+enum { OWN_ARGS = 9 };
 
 static void spawn(struct relay_process *p, const char *const *args, int out) {
 	char run_key[2 * NET_KEY_BYTES + 1];
-	const char *argv[8 + RELAY_TEST_ARGS_MAX] = {COORDINATOR_PROGRAM, "relay", "--run-key", run_key,
-												 "--state",           p->dir,  "--listen",  "127.0.0.1:0"};
+	const char *argv[OWN_ARGS + RELAY_TEST_ARGS_MAX] = {
+		COORDINATOR_PROGRAM, "relay", "--run-key", run_key, "--state", p->dir, "--listen", "127.0.0.1:0", SANDBOX};
 	rv_hex_encode(p->run.key, NET_KEY_BYTES, run_key);
 	for (int i = 0; args[i] != NULL && i < RELAY_TEST_ARGS_MAX - 1; i++)
-		argv[8 + i] = args[i];
+		argv[OWN_ARGS + i] = args[i];
 	p->pid = process_spawn(argv, out, NULL);
 }
 

@@ -238,6 +238,23 @@ static void strangers_get_nothing(void **state) {
 	close_world(&w);
 }
 
+/* It filters system calls, beside what the machine of this test filters. */
+static void it_is_in_its_sandbox(void **state) {
+	(void)state;
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+	skip(); /* a sanitizer makes calls that a sandbox refuses */
+#else
+	struct world w;
+	const struct relay_process self = {.pid = getpid()};
+	const long filters = relay_process_kib(&self, "Seccomp_filters");
+	if (filters < 0)
+		skip(); /* Linux before 5.9, or without seccomp */
+	open_world(&w, NO_ARGS);
+	assert_int_equal(relay_process_kib(&w.p, "Seccomp_filters"), filters + 1);
+	close_world(&w);
+#endif
+}
+
 /* ---- the relay of `serve` ---- */
 
 enum { MEMBERS = 3 };
@@ -397,6 +414,7 @@ int main(void) {
 		cmocka_unit_test(an_end_that_breaks_off_ends_the_other),
 		cmocka_unit_test(a_spent_budget_cuts_the_link),
 		cmocka_unit_test(strangers_get_nothing),
+		cmocka_unit_test(it_is_in_its_sandbox),
 		cmocka_unit_test(two_members_meet_by_a_ticket_of_the_coordinator),
 		cmocka_unit_test(documents_say_where_stations_are),
 		cmocka_unit_test(tickets_have_a_pace),
