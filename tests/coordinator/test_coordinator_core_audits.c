@@ -110,6 +110,42 @@ static void auditors_are_participants_and_never_the_owner(void **state) {
 	assert_int_equal(seen_auditors, (1u << MEMBERS) - 1);  /* and everybody audits */
 }
 
+/* Plays rounds; returns in how many of them a chunk of member `liar` was drawn. */
+static int rounds_that_look_at(uint32_t liar, uint32_t audits, int rounds) {
+	int seen = 0;
+	open_rig(audits, MEMBERS, false);
+	for (int round = 0; round < rounds; round++) {
+		bool drawn = false;
+		rig_round(&r, MEMBERS);
+		for (uint32_t m = 0; m < MEMBERS; m++) {
+			const struct document *d = rig_doc_of(&r, m);
+			for (int i = 0; i < d->n_audits; i++)
+				drawn |= d->audits[i].round + 1 == d->round && owner_in_round(MEMBERS, d->audits[i].chunk) == liar;
+		}
+		seen += drawn;
+	}
+	rig_release(&r);
+	return seen;
+}
+
+/* An owner that lies about all its chunks, a share f of them all, is looked at in a round with
+ * probability 1 - (1 - f)^k. The rig's secret is fixed, and so are its draws. */
+static void a_liar_is_looked_at_as_often_as_its_share_says(void **state) {
+	(void)state;
+	enum { ROUNDS = 60, MOST_AUDITS = 4, LIAR = 2 };
+	double missed = 1, expected = 0;
+	int seen = 0;
+	for (uint32_t k = 1; k <= MOST_AUDITS; k++) {
+		const int now = rounds_that_look_at(LIAR, k, ROUNDS);
+		missed *= 1 - 1.0 / MEMBERS;
+		print_message("%u audits a round look at it in %d of %d rounds; by the formula %.1f\n", k, now, (int)ROUNDS,
+					  (1 - missed) * ROUNDS);
+		seen += now;
+		expected += (1 - missed) * ROUNDS;
+	}
+	assert_true(seen > 0.8 * expected && seen < 1.2 * expected);
+}
+
 /* A secret is promised before its round, and shown after it; its draws are those of the orders. */
 static void draws_are_promised_before_the_round(void **state) {
 	(void)state;
@@ -823,6 +859,7 @@ static void verdicts_of_others_do_not_count(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(auditors_are_participants_and_never_the_owner, close_rig),
+		cmocka_unit_test(a_liar_is_looked_at_as_often_as_its_share_says),
 		cmocka_unit_test_teardown(draws_are_promised_before_the_round, close_rig),
 		cmocka_unit_test_teardown(a_restart_draws_the_same, close_rig),
 		cmocka_unit_test_teardown(a_chunk_that_two_name_is_audited, close_rig),
