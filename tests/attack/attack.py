@@ -4,8 +4,10 @@
 usage: ./dev attack [--list] [--only WORD] [--kind KIND]... [--short] [--pairs N] [--sim-seeds N] [...]
 
 Kinds: "1of4" and "2of8" are real processes on loopback, in which the last workers are malicious (both
-the same); in "first" it is the first one, which has the lowest number; "pair" has two different ones of 8; "lab" has 4 of 20 in one process (attacks on the
-averages of weights only); "sim" are universes of the simulator with members that lie.
+the same); in "first" it is the first one, which has the lowest number; "pair" has two different ones of
+8; "lab" has 4 of 20 in one process (attacks on the averages of weights only); "other" are tests that
+carry out what no worker of a run can do, as they end; "sim" are universes of the simulator with
+members that lie.
 
 Prints a table: the held-out loss of an honest worker, beside that of a run of as many honest ones
 ("beside honest"), and of one in which the attackers stayed at home ("at home"), which has less data;
@@ -18,7 +20,7 @@ import argparse, json, math, os, random, re, subprocess, sys, tempfile, time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from attacked_run import GATED, NOTICED, Run  # noqa: E402
-from registry import ATTACKS  # noqa: E402
+from registry import ATTACKS, OTHERS  # noqa: E402
 
 MODEL = {"n-layer": 2, "n-head": 2, "n-embd": 32, "context": 32, "batch": 4, "steps-per-round": 8, "rounds": 12,
          "warmup-steps": 10, "lr": 0.003}
@@ -94,6 +96,31 @@ def play_lab(options, evil, config, workers=LAB[0]):
         return {"loss": losses[-1], "peak": max(losses), "committed": options.rounds, "taken_back": 0, "attackers": malicious,
                 "seconds": time.monotonic() - began, "attempts_lost": 0, "named": [], "named_after_s": None, "wrongly": [],
                 "ended_badly": 0, "bytes": 0, "kept": None}
+
+
+# ---- tests of other programs ----
+
+SKIPPED = 77  # exit status of a test that needs what this machine has not
+
+
+def play_other(options, other):
+    """Runs a test that carries out an attack, and prints a row. Returns whether it is held off, or cannot be tried here."""
+    name, *args = other.command
+    program = [sys.executable, "-B", os.path.join(HERE, name)] if name.endswith(".py") else [os.path.join(options.bin, name)]
+    began = time.monotonic()
+    out = subprocess.run([*program, *(options.bin if a == "BIN" else a for a in args)], capture_output=True, text=True)
+    verdict = {0: "held off", SKIPPED: "not tried: this machine lacks what it needs"}.get(out.returncode, "HARM")
+    print(f"| {other.name} | {other.row} | other | `{name}` | {time.monotonic() - began:.0f} s | {verdict} |", flush=True)
+    if verdict == "HARM":
+        print((out.stdout + out.stderr)[-3000:])
+    return verdict != "HARM"
+
+
+def play_others(options):
+    others = [o for o in OTHERS if re.search(options.only, o.name)]
+    if others:
+        print("\n| attack | row | kind | test | time | |\n|" + "---|" * 6)
+    return [play_other(options, o) for o in others]
 
 
 # ---- the simulator ----
@@ -227,7 +254,7 @@ def parse(argv):
     a.add_argument("--rounds", type=int, default=MODEL["rounds"])
     a.add_argument("--seconds", type=int, default=300, help="that a run may take")
     a.add_argument("--only", default="", metavar="WORD", help="attacks whose names match")
-    a.add_argument("--kind", dest="kinds", action="append", choices=[*KINDS, "lab", "sim"])
+    a.add_argument("--kind", dest="kinds", action="append", choices=[*KINDS, "lab", "other", "sim"])
     a.add_argument("--short", action="store_true", help="a few, 1 of 4: what ./dev test runs")
     a.add_argument("--pairs", type=int, default=12)
     a.add_argument("--sim-seeds", type=int, default=2000)
@@ -239,7 +266,7 @@ def parse(argv):
     options.harm = 5 * HARM if options.short else HARM  # runs are short, and an attempt without one trains on less
     if options.short:
         PATIENCE.update({"silence-ms": 10000, "grace-ms": 600000})
-    options.kinds = options.kinds or (["1of4"] if options.short else ["1of4", "2of8", "pair", "lab", "sim"])
+    options.kinds = options.kinds or (["1of4"] if options.short else ["1of4", "2of8", "pair", "lab", "other", "sim"])
     return options
 
 
@@ -260,8 +287,11 @@ def main(argv):
     options = parse(argv)
     if options.list:
         for a in ATTACKS:
-            print(f"{a.row!s:4} {a.name}{f' [{a.missing}]' if a.missing else ''}")
+            print(f"{a.row!s:6} {a.name}{f' [{a.missing}]' if a.missing else ''}")
+        for o in OTHERS:
+            print(f"{o.row!s:6} {o.name} [{' '.join(o.command)}]")
         return 0
+    options.bin = os.path.abspath(options.bin)
     options.out = options.out or os.path.join(HERE, "..", "..", "build", "attack", "results.jsonl")
     os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
     open(options.out, "w").close()
@@ -273,6 +303,8 @@ def main(argv):
     finally:
         if not given:
             os.remove(options.text)
+    if "other" in options.kinds:
+        results += play_others(options)
     if "sim" in options.kinds:
         results.append(play_simulator(options))
     print(f"{sum(results)} of {len(results)} held off, or known not to be")

@@ -49,12 +49,12 @@ ATTACKS = [
     attack("noise x10", 8, "noise=10", cheats="weights", names=OUTLIERS),
     attack("zeros", 8, "zero=1", cheats="weights", names=OUTLIERS),
     attack("stale", 8, "stale=1", cheats="weights", names=OUTLIERS),
-    attack("one late round x100", 9, "scale=100,from=8,until=9", cheats="weights"),
+    attack("one late round x100", 9, "scale=100,from=8,until=9", cheats="weights", short=True),
     attack("random letters as its text", 10, RANDOM_TEXT, names=OUTLIERS),
     attack("a backdoor, x4 in the last three rounds", 10, "text=trigger,scale=4,from=9",
            missing="its sentence is learnt; nothing finds what is of the usual norm"),
     attack("x-4 and 1000 times the tokens", 12, "scale=-4,tokens=1024000", config={"weight-by-tokens": "true"},
-           cheats="weights", names=("tokens", *OUTLIERS)),
+           cheats="weights", names=("tokens", *OUTLIERS), short=True),
     attack("rides free every other round", "own", "half=1", cheats="weights"),
     attack("copies the momentum at its own norm", "own", "copies=1", cheats="weights", names=OUTLIERS, missing=COPIED),
     # the same where training is audited
@@ -104,7 +104,7 @@ ATTACKS = [
     attack("trains just fast enough", "own", "nap=6"),
     # reports
     attack("tokens 2^62", 1, "tokens=4611686018427387904", names=("tokens",), short=True),
-    attack("7 chunks", 2, "chunks=7", names=("wrong_size",)),
+    attack("7 chunks", 2, "chunks=7", names=("wrong_size",), short=True),
     attack("loss 3.3e38", 13, "loss=3.3e38", names=OUTLIERS),
     attack("a held-out loss of 0.5", "own", "heldout=0.5"),
     attack("accuses one", 14, "suspects=1", names=(*STALLS, "at_odds"), short=True),
@@ -113,7 +113,7 @@ ATTACKS = [
     attack("claims another full state", 15, "state=1", config={"snapshot-every": 2}, names=("diverged",)),
     attack("trains for ever", 17, "ghost=1", names=("in_vain",)),
     attack("claims a later round", 18, "ahead=3", names=("ahead",)),
-    attack("moves at every report", 20, "moves=1"),
+    attack("moves at every report", 20, "moves=1", short=True),
     attack("a line of 1e15 bytes/s", "own", "rate=1000000000000000"),
     attack("a line of 1 byte/s", "own", "rate=1"),
     attack("a line of 1 byte/s where slow members rest", "own", "rate=1", config={"slow-members": "skip"}),
@@ -135,4 +135,17 @@ ATTACKS = [
     attack("another contribution for one peer", 4, "changes=1,victim=0"),
     attack("one byte a second", 16, program="rivulet-worker-drip", names=STALLS),
     attack("fetches for ever", 22, program="rivulet-worker-greedy"),
+]
+
+# What no worker of a run can do, or not beside others: tests carry it out. BIN is the folder of the built programs.
+Other = namedtuple("Other", "name row command")
+OTHERS = [
+    Other("names others' addresses as its own", 19, ("test_attack_candidates.py", "BIN", "--rounds", "12", "--lies", "mixed")),
+    Other("a coordinator has its members dial a bystander", 28, ("test_attack_coordinator.py", "BIN")),
+    Other("holds all long polls; a thousand keys of one link", "21, 23", ("test_attack_keys",)),
+    Other("frames: malformed, replayed, oversized, of another run", 24, ("test_e2e_attacks",)),
+    Other("a coordinator shows another run than it hands out", 29, ("test_attack_consent",)),
+    Other("a coordinator asks for more later", 29, ("test_e2e_agreed",)),
+    Other("the serving key is stolen", 30, ("test_e2e_serving_key",)),
+    Other("guesses tokens, floods pages and polls, as a client", "21", ("test_coordinator_attacks",)),
 ]
