@@ -1,7 +1,8 @@
 /* The certificate that browsers see: the same after a restart; the operator's; the new one soon
  * after its files change; the earlier one while they hold a pair that does not belong together.
- * Workers are shown the run's key in each case. */
+ * Workers are shown the run's key in each case. And what a proxy may pass on. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@
 #include "tests/common/scratch.h"
 #include "tests/coordinator/coordinator_process.h"
 
+#define BROWSERS "ECDSA+SHA256:RSA-PSS+SHA256" /* what they know */
 enum { PRINT_BYTES = 32, RSA_BITS = 2048 };
 
 struct print {
@@ -126,27 +128,58 @@ static void one_that_is_made_is_made_once(void **state) {
 
 /* ---- a coordinator ---- */
 
-/* Returns the fingerprint of the certificate for who knows these algorithms; asserts its kind. */
-static struct print shown(const struct coordinator *c, const char *sigalgs, int kind) {
-	struct print out = {{0}};
+/* Connects a client that has no key of its own and knows these algorithms. */
+static SSL *connect_to(const struct coordinator *c, const char *sigalgs, SSL_CTX **ctx) {
 	struct sockaddr_storage sa;
 	socklen_t n = sizeof sa;
-	unsigned digest_bytes = 0;
-	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
-	assert_int_equal(SSL_CTX_set1_sigalgs_list(ctx, sigalgs), 1);
-	SSL *ssl = SSL_new(ctx);
+	*ctx = SSL_CTX_new(TLS_client_method());
+	assert_int_equal(SSL_CTX_set1_sigalgs_list(*ctx, sigalgs), 1);
+	SSL *ssl = SSL_new(*ctx);
 	assert_true(address_to_socket(&c->at, &sa, &n));
 	const int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(fd >= 0 && connect(fd, (struct sockaddr *)&sa, n) == 0);
 	assert_int_equal(SSL_set_fd(ssl, fd), 1);
 	assert_int_equal(SSL_connect(ssl), 1);
-	X509 *x = SSL_get0_peer_certificate(ssl);
-	assert_int_equal(EVP_PKEY_get_id(X509_get0_pubkey(x)), kind);
-	assert_int_equal(X509_digest(x, EVP_sha256(), out.bytes, &digest_bytes), 1);
+	return ssl;
+}
+
+static void disconnect(SSL *ssl, SSL_CTX *ctx) {
+	const int fd = SSL_get_fd(ssl);
 	SSL_free(ssl);
 	SSL_CTX_free(ctx);
 	(void)close(fd);
+}
+
+/* Returns the fingerprint of the certificate for who knows these algorithms; asserts its kind. */
+static struct print shown(const struct coordinator *c, const char *sigalgs, int kind) {
+	struct print out = {{0}};
+	unsigned digest_bytes = 0;
+	SSL_CTX *ctx;
+	SSL *ssl = connect_to(c, sigalgs, &ctx);
+	X509 *x = SSL_get0_peer_certificate(ssl);
+	assert_int_equal(EVP_PKEY_get_id(X509_get0_pubkey(x)), kind);
+	assert_int_equal(X509_digest(x, EVP_sha256(), out.bytes, &digest_bytes), 1);
+	disconnect(ssl, ctx);
 	return out;
+}
+
+/* Returns the status of the answer to a request as nginx passes one on (docs/operators.md): HTTP/1.0,
+ * the name of the page, and who asks in a header. */
+static int through_a_proxy(const struct coordinator *c, const char *request) {
+	char text[512], answer[64] = "";
+	SSL_CTX *ctx;
+	SSL *ssl = connect_to(c, BROWSERS, &ctx);
+	const int n = snprintf(text, sizeof text,
+						   "%s HTTP/1.0\r\nHost: run.example.org\r\nX-Forwarded-For: 203.0.113.9\r\n"
+						   "Connection: close\r\nContent-Length: 0\r\n\r\n",
+						   request);
+	assert_int_equal(SSL_write(ssl, text, n), n);
+	size_t got = 0;
+	for (int more; got < sizeof answer - 1 && (more = SSL_read(ssl, answer + got, (int)(sizeof answer - 1 - got))) > 0;)
+		got += (size_t)more;
+	disconnect(ssl, ctx);
+	assert_int_equal(strncmp(answer, "HTTP/1.", 7), 0);
+	return atoi(answer + strlen("HTTP/1.0 "));
 }
 
 static bool equal(const struct print *a, const struct print *b) {
@@ -154,11 +187,11 @@ static bool equal(const struct print *a, const struct print *b) {
 }
 
 static struct print to_a_browser(const struct coordinator *c) {
-	return shown(c, "ECDSA+SHA256:RSA-PSS+SHA256", EVP_PKEY_EC);
+	return shown(c, BROWSERS, EVP_PKEY_EC);
 }
 
 static void expect_the_run_s_key(const struct coordinator *c) {
-	(void)shown(c, "ECDSA+SHA256:RSA-PSS+SHA256:ed25519", EVP_PKEY_ED25519);
+	(void)shown(c, BROWSERS ":ed25519", EVP_PKEY_ED25519);
 }
 
 static void the_same_after_a_restart(void **state) {
@@ -211,11 +244,25 @@ static void the_operator_s_and_its_renewal(void **state) {
 	coordinator_remove(&c);
 }
 
+/* A reverse proxy has no key, and so its visitors read what anybody may, and do nothing. */
+static void a_proxy_passes_pages_on_and_nothing_else(void **state) {
+	(void)state;
+	static const char *const pages[] = {"GET /", "GET /v1/status", "GET /metrics", "HEAD /"};
+	static const char *const others[] = {"GET /v1/admin/status", "POST /v1/admin/ban", "POST /v1/join",
+										 "POST /v1/report", "GET /v1/document?after=0"};
+	static struct coordinator c;
+	coordinator_make(&c, "rounds = 10\n");
+	for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++)
+		assert_int_equal(through_a_proxy(&c, pages[i]), 200);
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+		assert_in_range(through_a_proxy(&c, others[i]), 400, 499);
+	coordinator_remove(&c);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(files_that_serve_and_files_that_do_not),
-		cmocka_unit_test(one_that_is_made_is_made_once),
-		cmocka_unit_test(the_same_after_a_restart),
+		cmocka_unit_test(files_that_serve_and_files_that_do_not),   cmocka_unit_test(one_that_is_made_is_made_once),
+		cmocka_unit_test(a_proxy_passes_pages_on_and_nothing_else), cmocka_unit_test(the_same_after_a_restart),
 		cmocka_unit_test(the_operator_s_and_its_renewal),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
