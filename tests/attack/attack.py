@@ -296,10 +296,11 @@ def main(argv):
     os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
     open(options.out, "w").close()
     given, options.text = options.text, text_of(options)
-    honest = Honest(options)
-    show_head()
+    honest, plan = Honest(options), chosen(options)
+    if plan:
+        show_head()
     try:
-        results = [carry_out(options, honest, kind, attacks) for kind, attacks in chosen(options)]
+        results = [carry_out(options, honest, kind, attacks) for kind, attacks in plan]
     finally:
         if not given:
             os.remove(options.text)

@@ -163,8 +163,8 @@ static struct print shown(const struct coordinator *c, const char *sigalgs, int 
 	return out;
 }
 
-/* Returns the status of the answer to a request as nginx passes one on (docs/operators.md): HTTP/1.0,
- * the name of the page, and who asks in a header. */
+/* Returns the status of the answer to a request as nginx passes one on (docs/operators.md): by
+ * HTTP/1.0, with the name of the page, and who asks in a header. */
 static int through_a_proxy(const struct coordinator *c, const char *request) {
 	char text[512], answer[64] = "";
 	SSL_CTX *ctx;
