@@ -38,7 +38,7 @@
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs, workers, likes;
 	char faults[4096], bug[32], format[8], universe[256], save[256];
-	bool shrink, verbose, leases, liars, plots, audits, scores;
+	bool shrink, verbose, leases, liars, twenty, plots, audits, scores;
 };
 
 #define FIELD(f) offsetof(struct sim_cli, f)
@@ -55,6 +55,7 @@ static const struct rv_option options[] = {
 	 "Members read what the coordinator leases to them: no position of the text twice.", "Many"},
 	{"liars", RV_OPT_BOOL, FIELD(liars), 0, "no", 0, 0, NULL,
 	 "Up to a third of the members lie, to the end: no honest one is named, and the run ends.", "Many"},
+	{"twenty", RV_OPT_BOOL, FIELD(twenty), 0, "no", 0, 0, NULL, "With --liars: 20 members, four of which lie.", "Many"},
 	{"plots", RV_OPT_BOOL, FIELD(plots), 0, "no", 0, 0, NULL,
 	 "With --liars: a third of 7 to 20 members plan together; takes as long as twelve others.", "Many"},
 	{"audits", RV_OPT_BOOL, FIELD(audits), 0, "no", 0, 0, NULL,
@@ -99,6 +100,7 @@ static struct sim_choice choice_of(const struct sim_cli *o, uint64_t seed) {
 							   .workers = (int)o->workers,
 							   .leases = o->leases,
 							   .liars = o->liars,
+							   .twenty = o->twenty,
 							   .plots = o->plots,
 							   .audits = o->audits,
 							   .scores = o->scores};
@@ -145,6 +147,10 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 					   SIM_ORDINARY + 1, (int)SIM_MAX_WORKERS);
 	if (o->liars + o->audits + o->scores > 1)
 		return rv_fail(et, RV_E_INVALID, "liars, audits, scores: one of them, as their adversaries differ");
+	if (o->twenty && !o->liars)
+		return rv_fail(et, RV_E_INVALID, "twenty: add --liars, of which it says how many there are");
+	if (o->twenty && o->plots)
+		return rv_fail(et, RV_E_INVALID, "twenty: not with --plots, of which a third lie");
 	if (o->plots && !o->liars)
 		return rv_fail(et, RV_E_INVALID, "plots: add --liars, of which it says how they lie");
 	if (o->liars && o->workers > 0)
@@ -168,6 +174,8 @@ static void replay_text(const struct sim_cli *o, uint64_t seed, const struct sim
 		n += snprintf(out + n, cap - (size_t)n, " --leases");
 	if (o->liars)
 		n += snprintf(out + n, cap - (size_t)n, " --liars");
+	if (o->twenty)
+		n += snprintf(out + n, cap - (size_t)n, " --twenty");
 	if (o->plots)
 		n += snprintf(out + n, cap - (size_t)n, " --plots");
 	if (o->audits)
@@ -414,6 +422,7 @@ static enum rv_err run_many(const struct sim_cli *o, struct rv_events *events, s
 							 .workers = (int)o->workers,
 							 .leases = o->leases,
 							 .liars = o->liars,
+							 .twenty = o->twenty,
 							 .plots = o->plots,
 							 .audits = o->audits,
 							 .scores = o->scores,

@@ -71,6 +71,7 @@ static const struct field options[] = {
 	OPTION(leases, FIELD_BOOL),
 	/* Of a universe with liars, or with audits; in files of others they are not there. */
 	OPTION(liars, FIELD_BOOL),
+	OPTION(n_liars, FIELD_INT),
 	OPTION(audit_chunks, FIELD_U32),
 	OPTION(audit_window, FIELD_U32),
 	OPTION(audit_ppm, FIELD_U32),
@@ -80,7 +81,7 @@ static const struct field options[] = {
 	OPTION(adversary_host, FIELD_INT),
 	OPTION(accomplice, FIELD_INT),
 };
-enum { N_OPTIONS = sizeof options / sizeof options[0], N_ALWAYS = N_OPTIONS - 9 };
+enum { N_OPTIONS = sizeof options / sizeof options[0], N_ALWAYS = N_OPTIONS - 10 };
 _Static_assert(sizeof(enum sim_adversary) == 4, "as the table says");
 
 #define FAULT(name, type)                                                                                              \

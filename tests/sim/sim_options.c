@@ -154,6 +154,19 @@ void sim_options_with_liars(struct sim_options *o) {
 	o->min_workers = 1 + (uint32_t)rv_rng_below(&r, (uint64_t)(o->n_workers - sim_liars(o)));
 }
 
+void sim_options_with_twenty(struct sim_options *o) {
+	enum { STREAM = 67, MEMBERS = 20, LIARS = 4, VALUES_EACH = 200, LEAST_ROUNDS = 6, LONGEST = 10 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	const bool in_rows = rv_rng_below(&r, 5) < 2;
+	o->n_workers = MEMBERS;
+	o->n_liars = LIARS;
+	o->min_workers = 1 + (uint32_t)rv_rng_below(&r, MEMBERS - LIARS);
+	o->rounds = LEAST_ROUNDS + rv_rng_below(&r, LEAST_ROUNDS);
+	o->n_params = VALUES_EACH + rv_rng_below(&r, VALUES_EACH * MEMBERS);
+	o->row_size = in_rows ? 2 + (int)rv_rng_below(&r, LONGEST - 1) : NET_MAX_ROW;
+	o->slowest_bytes_per_s += 3e4 * MEMBERS;
+}
+
 void sim_options_with_scores(struct sim_options *o) {
 	enum { STREAM = 65, LEAST_WORKERS = 6, ROW = 4, LEAST_ROUNDS = 12 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);

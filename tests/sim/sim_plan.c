@@ -327,6 +327,8 @@ static void plan_troublemakers(struct sim_plan *p, const struct sim_options *o) 
 int sim_liars(const struct sim_options *o) {
 	struct rv_rng r = rv_rng_of(o->seed, 61);
 	const int most = (o->n_workers - 1) / 3;
+	if (o->n_liars > 0)
+		return o->n_liars;
 	if (o->plots)
 		return most;
 	return most > 0 ? 1 + (int)rv_rng_below(&r, (uint64_t)most) : 0;
@@ -574,6 +576,8 @@ void sim_universe_of(const struct sim_choice *choice, struct sim_options *opt, s
 	opt->leases = choice->leases || choice->scores;
 	if (choice->liars)
 		sim_options_with_liars(opt);
+	if (choice->twenty)
+		sim_options_with_twenty(opt);
 	if (choice->plots)
 		plots_choose(opt);
 	if (choice->scores && !large)

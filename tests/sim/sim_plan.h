@@ -221,6 +221,7 @@ struct sim_options {
 	size_t chunk_elems;
 	bool leases; /* members read what is leased to them (--leases) */
 	bool liars;  /* up to a third of the members lie (--liars) */
+	int n_liars; /* so many; 0: by the seed */
 	bool plots;  /* they plan together; only while faults are drawn */
 	/* Of a universe with --audits, or with --scores (audit_ppm); else 0 and ADVERSARY_NONE. */
 	uint32_t audit_chunks, audit_window, audit_ppm, repeat_ppm;
@@ -241,6 +242,8 @@ struct sim_options sim_options_large(uint64_t seed, int n_workers);
 void sim_plan_large(const struct sim_options *opt, struct sim_plan *out);
 /* Makes a universe one of liars: large enough, and with enough honest members. */
 void sim_options_with_liars(struct sim_options *o);
+/* Makes a universe of liars one of twenty members, four of which lie. */
+void sim_options_with_twenty(struct sim_options *o);
 /* sim_plots.c: makes a universe of liars one of members that plan together. */
 void plots_choose(struct sim_options *o);
 /* Makes one in four universes with --scores one of rows of three and four. */
@@ -256,7 +259,7 @@ void sim_plan_of(const struct sim_options *opt, struct sim_plan *out); /* everyt
 struct sim_choice {
 	uint64_t seed;
 	int workers; /* 0: as many as the seed says */
-	bool leases, liars, plots, audits, scores;
+	bool leases, liars, twenty, plots, audits, scores;
 };
 /* Both. */
 void sim_universe_of(const struct sim_choice *choice, struct sim_options *opt, struct sim_plan *plan);

@@ -113,6 +113,7 @@ static void run_lane(const struct runner_job *job, struct shared *sh, struct lan
 										  .workers = job->workers,
 										  .leases = job->leases,
 										  .liars = job->liars,
+										  .twenty = job->twenty,
 										  .plots = job->plots,
 										  .audits = job->audits,
 										  .scores = job->scores};

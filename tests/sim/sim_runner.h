@@ -11,6 +11,7 @@ struct runner_job {
 	int workers; /* of each universe; 0: by its seed */
 	bool leases; /* sim_options.leases */
 	bool liars;  /* sim_options.liars */
+	bool twenty; /* sim_options_with_twenty */
 	bool plots;  /* sim_options.plots */
 	bool audits; /* audits_choose() */
 	bool scores; /* scores_choose() */
