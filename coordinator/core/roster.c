@@ -162,6 +162,11 @@ static bool beyond_log(struct core *c) {
 	return true;
 }
 
+/* Returns the number of members with which a round begins at least. */
+static int least_members(const struct core *c) {
+	return (int)c->cfg.min_workers + (RV_BUG("need-the-banned") ? c->banned.n : 0);
+}
+
 void core_decide_roster(struct core *c) {
 	uint64_t ready[CORE_HERE_WORDS];
 	RV_ASSERT(c->roster.n == 0 && c->n_queue == 0 && c->round < c->cfg.final_round);
@@ -170,7 +175,7 @@ void core_decide_roster(struct core *c) {
 	core_drop_excluded(c, ready);
 	core_drop_resting(c, ready);
 	core_drop_next(c, ready);
-	if (core_size_of(c, ready) < (int)c->cfg.min_workers) {
+	if (core_size_of(c, ready) < least_members(c)) {
 		c->ready_since_us = INT64_MAX;
 		set_clear(c->waited_for, c->words);
 		core_end_arrivals(c);

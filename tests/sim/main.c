@@ -33,7 +33,7 @@
 	"strike-nobody|wrong-refutes|a-look-clears|score-oneself|score-any-row|believe-most|ask-no-owner|beyond-the-"      \
 	"quota|believe-a-suspect|"                                                                                         \
 	"forget-what-is-read|believe-a-failed-write|name-who-was-right|believe-few|"                                       \
-	"trust-roots|heed-no-names|announce-each-move|give-without-end|follow-any-run|go-for-free"
+	"trust-roots|heed-no-names|announce-each-move|give-without-end|follow-any-run|go-for-free|need-the-banned"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs, workers, likes;
@@ -301,6 +301,10 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 		rv_event(events, RV_INFO, "false_means", RV_FIELDS(rv_field_int("commits", (int64_t)sum->false_means)),
 				 "%llu commits of what a liar gave to the only one that could vote",
 				 (unsigned long long)sum->false_means);
+	if (sum->stranded > 0)
+		rv_event(events, RV_INFO, "stranded", RV_FIELDS(rv_field_int("universes", (int64_t)sum->stranded)),
+				 "%llu runs could not end: a member was banned without which too few meet",
+				 (unsigned long long)sum->stranded);
 	if (sum->sequences > 0)
 		rv_event(events, RV_INFO, "text",
 				 RV_FIELDS(rv_field_int("sequences", (int64_t)sum->sequences),

@@ -111,6 +111,7 @@ struct sim_stats {
 	uint64_t rosters_in_rows, commits_in_rows, rows_left_out;
 	uint64_t sequences;              /* read by commits, in runs with leases */
 	uint64_t convicted;              /* owners that lied */
+	uint64_t stranded;               /* runs that could not end once a member was banned */
 	uint64_t row_audits, row_lies;   /* orders to audit in rows; those of them of a lie */
 	uint64_t repeats;                /* orders to make the steps of another member again */
 	uint64_t struck, cleared;        /* members that did not train; strikes of honest ones that were lifted */

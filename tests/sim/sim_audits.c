@@ -324,6 +324,7 @@ void audits_watch(struct sim *s) {
 		}
 		s->banished |= UINT64_C(1) << host;
 		s->stats.convicted++;
+		oracle_bans(s);
 		int *banned = sim_alloc(sizeof *banned);
 		*banned = host;
 		sim_at(s, s->now_us, SIM_NOBODY, 0, banish, banned);

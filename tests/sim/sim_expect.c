@@ -47,6 +47,7 @@ static const struct {
 	{"fetched_snapshots", 0, offsetof(struct sim_stats, fetched_snapshots)},
 	{"false_means", 0, offsetof(struct sim_stats, false_means)},
 	{"rollbacks", 0, offsetof(struct sim_stats, rollbacks)},
+	{"stranded", 0, offsetof(struct sim_stats, stranded)},
 	{"convicted", 0, offsetof(struct sim_stats, convicted)},
 	{"lies", 0, offsetof(struct sim_stats, faults) + FAULT_LIAR * sizeof(uint64_t)},
 	{"torn_writes", 0, offsetof(struct sim_stats, torn_writes)},

@@ -149,6 +149,12 @@ bool homes_open(const struct sim *s, int a, int b, bool v6) {
 	return of_a->has_v4 && of_b->has_v4 && !a_moves && !b_moves;
 }
 
+bool homes_never_meet(const struct sim *s, int a, int b) {
+	const struct sim_home *of_a = &s->homes[a], *of_b = &s->homes[b];
+	const bool symmetric = of_a->kind == HOME_SYMMETRIC && of_b->kind == HOME_SYMMETRIC;
+	return symmetric && s->opt.relay == 0 && !homes_share(s, a, b) && !(of_a->has_v6 && of_b->has_v6);
+}
+
 uint64_t homes_inside(const struct sim *s, int host) {
 	uint64_t place = 0;
 	for (int h = 0; h < host; h++)

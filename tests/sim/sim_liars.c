@@ -244,6 +244,8 @@ void oracle_names(struct sim *s, const struct core_event *ev) {
 		sim_fail(s, "honest member %u is named as a culprit (event %u)", ev->member, ev->type);
 		return;
 	}
-	if (proven)
-		s->banned[host] = true;
+	if (!proven)
+		return;
+	s->banned[host] = true;
+	oracle_bans(s);
 }

@@ -108,6 +108,9 @@ bool homes_is_closed(const struct sim *s, int host);
 /* Returns true if both, when they dial each other's mapping at one moment, must meet: not one home,
  * and no router that answers what comes too early. */
 bool homes_open(const struct sim *s, int a, int b, bool v6);
+/* Returns true if no connection of the two can come about: each has a router with another mapping
+ * for each peer, and there is no relay. */
+bool homes_never_meet(const struct sim *s, int a, int b);
 
 /* ---- sim_tcp.c: connections; sim_pipe.c: the mesh's ---- */
 

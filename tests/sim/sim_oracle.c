@@ -168,6 +168,7 @@ static void on_commit(struct sim *s, const struct core_record *rec) {
 		sim_fail(s, "round %llu is committed after %llu rounds", round, (unsigned long long)o->n_committed);
 	else if (r == NULL || !r->announced || !same_participants(rec, r))
 		sim_fail(s, "round %llu is committed over another roster than was announced", round);
+	oracle_stranded_commit(s, rec->round);
 	if (s->failed)
 		return;
 	uint8_t *mean = sim_alloc(s->max_payload);

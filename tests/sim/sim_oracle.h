@@ -157,6 +157,8 @@ struct sim_oracle {
 	int64_t moves_from_us;
 	struct sim_given given[SIM_ORDINARY];
 	uint64_t last_head; /* of the latest document: what it says to all alike */
+	bool stranded;      /* a ban has left a run that cannot end (sim_oracle_end.c) */
+	bool under_way;     /* one round may be committed all the same, as it had begun before that */
 };
 void oracle_init(struct sim *s);
 
@@ -241,6 +243,15 @@ void oracle_leases_commit(struct sim *s, const struct core_record *rec);
 void oracle_leases_rollback(struct sim *s, uint64_t from_round);
 void oracle_leases_end(struct sim *s);
 void oracle_leases_release(struct sim *s);
+
+/* ---- runs that cannot end (sim_oracle_end.c) ---- */
+
+void oracle_bans(struct sim *s); /* a member was banned */
+/* Judge that no round is committed, or is to be again, in a run that cannot end. */
+void oracle_stranded_commit(struct sim *s, uint64_t round);
+void oracle_stranded_rollback(struct sim *s);
+/* All that are left wait. */
+void oracle_stranded_end(struct sim *s);
 
 /* sim_oracle_mesh.c: what the mesh may do */
 void oracle_frame(struct sim *s, int host, int peer);   /* came, as if from `peer` */

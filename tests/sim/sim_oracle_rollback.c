@@ -64,5 +64,6 @@ void oracle_rollback(struct sim *s, const struct core_record *rec) {
 	return_to(s, rec->round);
 	oracle_forgets_residuals(s);
 	means_oracle_rollback(s);
+	oracle_stranded_rollback(s);
 	sim_say(s, SIM_COORDINATOR, "rolled back to round %llu: term %llu", round, (unsigned long long)rec->term);
 }

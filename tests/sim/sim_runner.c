@@ -58,6 +58,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->clipped += one->clipped;
 	sum->left_out += one->left_out;
 	sum->convicted += one->convicted;
+	sum->stranded += one->stranded;
 	sum->row_audits += one->row_audits;
 	sum->row_lies += one->row_lies;
 	sum->struck += one->struck;

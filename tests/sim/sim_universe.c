@@ -275,6 +275,10 @@ static void run_until(struct sim *s, int64_t end_us) {
 static void demand_the_end(struct sim *s, int64_t from_us) {
 	if (s->failed)
 		return;
+	if (s->oracle.stranded) {
+		oracle_stranded_end(s);
+		return;
+	}
 	if (!all_finished(s)) {
 		int n = 0;
 		char at[800] = "";
