@@ -1,6 +1,7 @@
 /* test_attack_goes.c: one of four workers reports in each all-reduce that it has lost the run's
- * state (evil_reports.c). It costs the others a few attempts, not one in each round; no honest
- * member is named, and the others commit every round. Real processes on loopback. */
+ * state (evil_reports.c), or gives nothing and says that it waits (evil_links.c). It costs the
+ * others a few attempts, not one in each round; no honest member is named, and the others commit
+ * every round. Real processes on loopback. */
 #include "tests/common/check.h"
 #include "tests/e2e/ends.h"
 #include "tests/e2e/rounds.h"
@@ -9,9 +10,9 @@
 
 enum { HONEST = 3, EVIL = 3, WORKERS = HONEST + 1, MOST_ATTEMPTS = 4 /* in rounds 0, 1, 3 and 7 */ };
 
-static const char run_config[] =
-	"n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 4\ndata-shards = 4\n"
-	"min-workers = 3\nsteps-per-round = 2\nrounds = 12\nwarmup-steps = 2\nlr = 0.003\n" E2E_PATIENT;
+#define RUN                                                                                                            \
+	"n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 4\ndata-shards = 4\n"                                 \
+	"min-workers = 3\nsteps-per-round = 2\nwarmup-steps = 2\nlr = 0.003\n"
 
 /* Returns how many events of that name there are: all about the liar. */
 static int count(struct e2e *e, const char *event) {
@@ -23,11 +24,11 @@ static int count(struct e2e *e, const char *event) {
 	return n;
 }
 
-static void play(struct e2e *e, void **state, const char *lie) {
+static void play(struct e2e *e, void **state, const char *config, const char *lie) {
 	static const int honest[] = {0, 1, 2};
 	char chain[65], full[65];
 	*state = e;
-	e2e_open(e, run_config, WORKERS);
+	e2e_open(e, config, WORKERS);
 	e2e_gate_at(e, 0);
 	e2e_start_gated_workers(e, HONEST);
 	e2e_start_worker(e, EVIL, "rivulet-worker-evil", lie);
@@ -39,15 +40,24 @@ static void play(struct e2e *e, void **state, const char *lie) {
 /* Nothing says that it lies: it is left out for what it costs. */
 static void one_that_loses_its_state_each_time_is_left_out(void **state) {
 	static struct e2e e;
-	play(&e, state, "RIVULET_EVIL=syncs=0");
+	play(&e, state, RUN "rounds = 12\n" E2E_PATIENT, "RIVULET_EVIL=syncs=0");
 	assert_in_range(count(&e, "lost"), 2, MOST_ATTEMPTS);
 	assert_true(count(&e, "unsteady") > 0);
 	assert_int_equal(count(&e, "excluded"), 0);
 }
 
+/* Row 5 of docs/security.md: its PINGs say that it waits for others, which tell who gave nothing. */
+static void one_that_withholds_and_says_that_it_waits_is_named(void **state) {
+	static struct e2e e;
+	play(&e, state, RUN "rounds = 2\n" E2E_STEADY, "RIVULET_EVIL=withhold=1");
+	assert_in_range(count(&e, "suspected"), 1, 2);
+	(void)count(&e, "excluded");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(one_that_loses_its_state_each_time_is_left_out, e2e_teardown),
+		cmocka_unit_test_teardown(one_that_withholds_and_says_that_it_waits_is_named, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
