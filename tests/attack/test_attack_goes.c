@@ -46,7 +46,7 @@ static void one_that_loses_its_state_each_time_is_left_out(void **state) {
 	assert_int_equal(count(&e, "excluded"), 0);
 }
 
-/* Row 5 of docs/security.md: its PINGs say that it waits for others, which tell who gave nothing. */
+/* Row 5 of docs/security.md: its PINGs say that it waits. The others name it. */
 static void one_that_withholds_and_says_that_it_waits_is_named(void **state) {
 	static struct e2e e;
 	play(&e, state, RUN "rounds = 2\n" E2E_STEADY, "RIVULET_EVIL=withhold=1");

@@ -48,7 +48,12 @@ static void test_it_says_what_is_asked_for(void **state) {
 	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
 		if (!strstr(text, wanted[i]))
 			fail_msg("\"%s\" is not in:\n%s", wanted[i], text);
+	assert_null(strstr(text, "moments"));
 	struct run_about nothing = {.round_s = 0};
+	struct terms_needs repeated = needs;
+	repeated.shows_moments = true;
+	terms_text(&about, &repeated, text);
+	assert_non_null(strstr(text, "may have the moments of its optimizer"));
 	terms_text(&nothing, &needs, text);
 	assert_non_null(strstr(text, "purpose:    not stated by the operator"));
 	assert_non_null(strstr(text, "not known yet"));

@@ -87,17 +87,19 @@ static void add_needs(struct text *t, const struct run_about *a, const struct te
 		   "              (--max-donate limits that), and audits, if the run has any\n");
 }
 
-static void add_privacy(struct text *t, bool has_mirrors) {
+static void add_privacy(struct text *t, bool shows_moments, bool has_mirrors) {
 	add(t,
 		"What others learn of you\n"
 		"  members:    this computer's IP address, when it takes part, and what its training changes in the model;\n"
 		"              from that, parts of a text that you bring yourself might be guessed. None of your files\n"
+		"%s"
 		"  operator:   the same, and its speed, its line and the name that you give it (--name)\n"
 		"  relays:     its IP address and ciphertext, if others cannot reach it directly\n"
 		"%s"
 		"  more:       docs/privacy.md\n"
 		"You can stop at any time with Ctrl-C, pause it (rivulet-worker pause), and limit hours, bytes and more\n"
 		"(rivulet-worker set); what it has given stays in the model.\n",
+		shows_moments ? "              In this run they may have the moments of its optimizer, too\n" : "",
 		has_mirrors ? "  those hosts: its IP address, and which parts of the text it fetches there\n" : "");
 }
 
@@ -106,7 +108,7 @@ void terms_text(const struct run_about *about, const struct terms_needs *needs, 
 	out[0] = '\0';
 	add_run(&t, about, needs);
 	add_needs(&t, about, needs);
-	add_privacy(&t, needs->text_bytes > 0 && about->text_hosts[0]);
+	add_privacy(&t, needs->shows_moments, needs->text_bytes > 0 && about->text_hosts[0]);
 }
 
 struct rv_hash terms_hash(const struct run_about *about, const char *config) {

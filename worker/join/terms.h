@@ -18,6 +18,7 @@ struct terms_needs {
 	uint64_t text_least_bytes; /* of these, at least; 0: not known */
 	uint64_t state_bytes;      /* fetched at the join */
 	uint64_t round_bytes;      /* sent in a round, and received, about */
+	bool shows_moments;        /* others may have its optimizer's moments */
 	const char *computes;      /* "the processor (2 cores)" */
 	const char *coordinator;   /* HOST:PORT */
 };

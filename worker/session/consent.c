@@ -57,6 +57,7 @@ static enum rv_err needs_of(const struct session *s, const struct run_config *ru
 	out->text_least_bytes = disk.text_least_bytes;
 	out->state_bytes = state_file_max_bytes(&g, STATE_KIND_SNAPSHOT, 0);
 	out->round_bytes = chunking_total_bytes(&chunks, global_sent(&g)) + chunking_total_bytes(&chunks, g.codec);
+	out->shows_moments = run_config_is_repeated(run);
 	return RV_OK;
 }
 
