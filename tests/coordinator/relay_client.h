@@ -14,7 +14,8 @@ enum { RELAY_TEST_ARGS_MAX = 8 };
 
 struct relay_process {
 	pid_t pid;
-	FILE *out; /* what it prints */
+	FILE *out;         /* what it prints */
+	bool lacks_filter; /* it says that this system filters no calls */
 	char dir[64];
 	uint16_t port, second_port; /* 0: it has no second one */
 	uint8_t key[NET_KEY_BYTES];
@@ -27,7 +28,8 @@ struct relay_process {
 void relay_process_start(struct relay_process *p, const char *const *args);
 /* Ends it with SIGTERM, returns its exit status, and removes its directory. */
 int relay_process_stop(struct relay_process *p);
-/* Returns a line of /proc/PID/status, such as VmRSS, in KiB. */
+/* Returns the number in a line of /proc/PID/status, such as VmRSS, which is in KiB; -1: no such
+ * line. */
 long relay_process_kib(const struct relay_process *p, const char *name);
 /* Returns the number of its TCP sockets whose local port is none that it listens on: those that it
  * would have dialed. *accepted: those at its main port. */
