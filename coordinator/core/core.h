@@ -389,7 +389,7 @@ enum core_event_type {
 	CORE_EVENT_UNREPEATED,  /* two found that its contribution to `round` is not what its steps give; other: how far */
 	CORE_EVENT_NEEDED,      /* a roster has it though it is in quarantine until `round`: too few others are ready */
 	CORE_EVENT_NO_REPEAT,   /* so many rounds in a row, up to `round`, cannot be repeated; other: how many */
-	CORE_EVENT_AT_ODDS,     /* it alone accuses `other`: one of the two is at fault, and nothing says which */
+	CORE_EVENT_AT_ODDS,     /* alone or with few it accuses `other`: one of the two is at fault, nothing says which */
 	CORE_EVENT_UNSTEADY,    /* went in the middle of rounds; in no roster before `round` if others suffice */
 	CORE_EVENT_COUNT
 };

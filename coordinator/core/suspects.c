@@ -193,6 +193,13 @@ static void note_few(struct core *c, const struct core_accusations *a, uint32_t 
 			core_odds_note(c, a->in[k], who, false);
 }
 
+/* Says of each of the few that accuse a participant that one of the two is at fault. */
+static void say_few(struct core *c, const struct core_accusations *a, uint32_t who) {
+	for (int k = a->in_first[who]; k < a->in_first[who + 1]; k++)
+		if (set_has(a->present, a->in[k]))
+			core_say_of(c, CORE_EVENT_AT_ODDS, c->roster.slots[a->in[k]], c->round, c->roster.members[who]);
+}
+
 /* Notes one that is put away as at odds with those that it accuses, if they answer, are linked with
  * it, and accuse nobody else: an attempt that ends by accusations costs both sides the same. One
  * that accuses half of the others may fail itself. */
@@ -318,15 +325,18 @@ static void distrust(struct core *c, struct core_accusations *a) {
 		most = weights[worst] > most ? weights[worst] : most;
 		set_add(away, worst);
 		note_put_away(c, a, worst);
-		if (is_word_of_few(c, a, worst))
+		const bool few = is_word_of_few(c, a, worst);
+		if (few)
 			note_few(c, a, worst);
 		note_its_word(c, a, worst);
-		const bool to_blame = is_to_blame(c, a, worst);
+		const bool to_blame = is_to_blame(c, a, worst), unsure = few && answers(c, worst) && !to_blame;
+		if (unsure)
+			say_few(c, a, worst);
 		if (to_blame)
 			set_add(c->blamed, core_slot_of(c, m));
 		m->distrusted = true;
 		core_note_fallen(c, core_slot_of(c, m));
-		if ((to_blame && !alone) || !is_one_of_two(c, a, worst))
+		if ((to_blame && !alone) || !(unsure || is_one_of_two(c, a, worst)))
 			core_say(c, CORE_EVENT_SUSPECTED, core_slot_of(c, m), c->round);
 		put_away(c, a, worst, weights);
 		if (!to_blame)
