@@ -99,8 +99,8 @@ ATTACKS = [
     attack("means x64, keeps auditors away", "own", "mean=64,cut=1,nap=1", config=AUDITED, cheats="means",
            names=PROOFS),
     attack("means x-1, keeps auditors away", "own", "mean=-1,cut=1,nap=1", config=AUDITED, cheats="means", names=PROOFS),
-    attack("another contribution for one, which it accuses", "own", "changes=1,suspects=1,victim=2", names=STALLS,
-           missing="if it has the lowest number, the honest one of the two is suspected, too, in one attempt"),
+    attack("another contribution for one, which it accuses", "own", "changes=1,suspects=1,victim=2",
+           names=(*STALLS, "at_odds")),
     attack("trains just fast enough", "own", "nap=6"),
     # reports
     attack("tokens 2^62", 1, "tokens=4611686018427387904", names=("tokens",), short=True),
