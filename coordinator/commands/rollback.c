@@ -16,7 +16,7 @@ static const struct rv_option options[] = {
 	{"dir", RV_OPT_STRING, offsetof(struct rollback_options, dir), RUN_DIR_BYTES, NULL, 0, 0, NULL,
 	 "Directory of the run.", "Rollback"},
 	{"to-round", RV_OPT_INT, offsetof(struct rollback_options, to_round), 0, NULL, 0, 1e15, NULL,
-	 "The round that is open again: it and all later ones are trained anew.", "Rollback"},
+	 "The last round that is kept, 0 for none: all later ones are trained anew.", "Rollback"},
 	{"force", RV_OPT_BOOL, offsetof(struct rollback_options, force), 0, "false", 0, 0, NULL,
 	 "Also if members that hold the given-up rounds are merely absent, or still hold them; also to a round that no "
 	 "present member has proven.",

@@ -14,7 +14,7 @@ static const struct column {
 	bool text;
 } columns[STATUS_TABLE_COLUMNS] = {
 	[COLUMN_NUMBER] = {"no.", 3, 0, false},       [COLUMN_NAME] = {"worker", 16, 1, true},
-	[COLUMN_PHASE] = {"phase", 10, 2, true},      [COLUMN_ROUND] = {"round", 6, 3, false},
+	[COLUMN_PHASE] = {"phase", 10, 2, true},      [COLUMN_ROUND] = {"rounds", 6, 3, false},
 	[COLUMN_LOSS] = {"loss", 8, 5, false},        [COLUMN_SPEED] = {"tokens/s", 9, 6, false},
 	[COLUMN_SENT] = {"sent", 9, 7, false},        [COLUMN_UP] = {"line up", 10, 8, false},
 	[COLUMN_DOWN] = {"line down", 10, 9, false},  [COLUMN_OWNS] = {"owns", 6, 10, false},

@@ -2,6 +2,7 @@
  * out. */
 #include "coordinator/commands/status_view.h"
 
+#include "base/round_number.h"
 #include "base/short_number.h"
 #include "coordinator/commands/status_fields.h"
 #include "coordinator/commands/status_paths.h"
@@ -23,6 +24,11 @@ static const char *span(double s, char out[24]) {
 	return out;
 }
 
+/* Returns the number of the round whose index the status has. */
+static double shown_round(const json_t *o, const char *name) {
+	return (double)round_number((uint64_t)status_number(o, name));
+}
+
 static void print_head(const json_t *o, bool online, FILE *out) {
 	char bar[BAR_CELLS + 1], speed[24], eta[24], tokens[24];
 	double round = status_number(o, "round"), total = status_number(o, "rounds_total");
@@ -30,7 +36,7 @@ static void print_head(const json_t *o, bool online, FILE *out) {
 	for (int i = 0; i < BAR_CELLS; i++)
 		bar[i] = i < filled ? '#' : '.';
 	bar[BAR_CELLS] = '\0';
-	(void)fprintf(out, "[%s] round %.0f of %.0f, %s", bar, round, total,
+	(void)fprintf(out, "[%s] %.0f of %.0f rounds committed, %s", bar, round, total,
 				  online ? status_string(o, "phase") : "not running");
 	if (status_number(o, "attempt") > 1)
 		(void)fprintf(out, " (attempt %.0f)", status_number(o, "attempt"));
@@ -46,7 +52,7 @@ static void print_head(const json_t *o, bool online, FILE *out) {
 /* Prints when the attempt under way closes, and what exchanges should take (slow-members). */
 static void print_deadlines(const json_t *o, FILE *out) {
 	if (json_is_number(json_object_get(o, "closes_in_s")))
-		(void)fprintf(out, "  round %.0f closes in %.0f s (%.1f s for the attempt)\n", status_number(o, "round"),
+		(void)fprintf(out, "  round %.0f closes in %.0f s (%.1f s for the attempt)\n", shown_round(o, "round"),
 					  status_number(o, "closes_in_s"), status_number(o, "deadline_ms") / 1e3);
 	if (json_is_number(json_object_get(o, "slow_deadline_ms")))
 		(void)fprintf(out, "  an exchange should take %.1f s: slow-members = %s\n",
@@ -99,19 +105,19 @@ static void print_pending(const json_t *o, FILE *out) {
 
 static void print_old_copy(const json_t *o, FILE *out) {
 	const char *command = status_string(o, "command");
-	(void)fprintf(
-		out,
-		"  the run waits at round %.0f: workers are ahead of this coordinator (its store is an old copy): serve "
-		"the newest store\n",
-		status_number(o, "round"));
+	(void)fprintf(out,
+				  "  the run waits in the state of round %.0f: workers are ahead of this coordinator (its store is an "
+				  "old copy): serve "
+				  "the newest store\n",
+				  status_number(o, "round"));
 	if (command[0] != '\0')
 		(void)fprintf(out, "  or give up what was trained since: %s\n", command);
 	else
-		(void)fprintf(
-			out,
-			"  no present member has proven round %.0f: a rollback to it would leave nothing to continue from, "
-			"unless a disk reaches it\n",
-			status_number(o, "round"));
+		(void)fprintf(out,
+					  "  no present member has proven the state of round %.0f: a rollback to it would leave nothing to "
+					  "continue from, "
+					  "unless a disk reaches it\n",
+					  status_number(o, "round"));
 }
 
 static void print_not_held(const json_t *status, FILE *out) {
@@ -222,7 +228,7 @@ static void note_slow(struct status_row *r, const json_t *m) {
 	if (!json_is_object(o))
 		return;
 	if (json_is_number(json_object_get(o, "rests_until")))
-		add_note(r, ", rests until round %.0f: its line ", status_number(o, "rests_until"));
+		add_note(r, ", rests until round %.0f: its line ", shown_round(o, "rests_until"));
 	else if (json_is_number(json_object_get(o, "part")))
 		add_note(r, ", sends 1 of %.0f chunks: its uplink ", status_number(o, "part"));
 	else
@@ -238,7 +244,7 @@ static void note_strikes(struct status_row *r, const json_t *m) {
 	if (strikes == 0)
 		return;
 	if (status_number(o, "quarantined_until") > status_number(m, "round"))
-		add_note(r, ", IN QUARANTINE until round %.0f: %s (strike %.0f)", status_number(o, "quarantined_until"),
+		add_note(r, ", IN QUARANTINE until round %.0f: %s (strike %.0f)", shown_round(o, "quarantined_until"),
 				 status_string(o, "reason"), strikes);
 	else
 		add_note(r, ", %.0f strike%s, the last: %s", strikes, strikes == 1 ? "" : "s", status_string(o, "reason"));

@@ -25,6 +25,7 @@
  * not durable: a restarted coordinator asks again, and names nobody for what it has drawn again, as
  * it does not know who had voted. */
 #include "base/assert.h"
+#include "base/round_number.h"
 #include "base/run_audits.h"
 #include "coordinator/core/internal.h"
 
@@ -154,7 +155,7 @@ enum rv_err core_take_sums(struct core *c, uint32_t slot, const struct shown_sum
 		if (!holds(c, a, s))
 			return rv_fail(et, RV_E_INVALID,
 						   "evidence: the sums of chunk %u of round %llu are not what the owners of rows have signed",
-						   s->chunk, (unsigned long long)s->round);
+						   s->chunk, (unsigned long long)round_number(s->round));
 		a->sums.sum = sum_of(a, s);
 		a->sums.shown = true;
 		c->audits.changed = true;

@@ -23,6 +23,7 @@
  * them. */
 #include "base/assert.h"
 #include "base/planted.h"
+#include "base/round_number.h"
 #include "coordinator/core/dispute_lists.h"
 #include "coordinator/core/internal.h"
 
@@ -89,7 +90,7 @@ static enum rv_err take(struct core *c, int k, const struct evidence *e, struct 
 		core_disbelieve(c, place, CORE_EVENT_FALSE_VOTE);
 		return rv_fail(et, RV_E_INVALID,
 					   "evidence: these means are not what you voted for in round %llu, or not what owners signed",
-					   (unsigned long long)c->round);
+					   (unsigned long long)round_number(c->round));
 	}
 	set_add(c->roster.vouched, (uint32_t)place);
 	if (d->n == 1) {

@@ -5,6 +5,7 @@
  * A proof counts once, and for some rounds: a member that the operator has readmitted (`unban`) is
  * not banned again for the same. CORE_PROVEN others within that time would be as many bans. */
 #include "base/assert.h"
+#include "base/round_number.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -94,9 +95,10 @@ enum rv_err core_take_proof(struct core *c, const struct equivocation *e, struct
 		memcmp(e->scope.run_id, c->cfg.run_id, NET_RUN_ID_BYTES) != 0 || !equivocation_proves(e, &c->cfg.seals))
 		return rv_fail(et, RV_E_INVALID, "evidence: a proof against member %u that proves nothing", e->member);
 	if (!is_of_late(c, &e->scope))
-		return rv_fail(
-			et, RV_E_INVALID, "evidence: a proof against member %u of round %llu, term %llu; one counts for %d rounds",
-			e->member, (unsigned long long)e->scope.round, (unsigned long long)e->scope.term, (int)PROOF_ROUNDS);
+		return rv_fail(et, RV_E_INVALID,
+					   "evidence: a proof against member %u of round %llu, term %llu; one counts for %d rounds",
+					   e->member, (unsigned long long)round_number(e->scope.round), (unsigned long long)e->scope.term,
+					   (int)PROOF_ROUNDS);
 	if (c->n_queue == 0 && core_proof_counts(c, e))
 		core_push_proof(c, e);
 	return RV_OK; /* while another record waits it comes again */

@@ -267,19 +267,19 @@ static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv
 		return rv_fail(et, RV_E_INVALID,
 					   "rollback: nothing is known to be lost: the state of round %llu is held by a present member, or "
 					   "not all have reported yet; --force gives up rounds %llu to %llu all the same",
-					   now, to, now - 1);
+					   now, to + 1, now);
 	if (to_round < c->round && kept.state == CORE_STATE_ABSENT)
 		return rv_fail(
 			et, RV_E_INVALID,
 			"rollback: some of those who held round %llu last are merely absent, or have not yet got what they lack of "
 			"the rounds before: then the run goes on from there; --force gives up rounds %llu to %llu without them",
-			now, to, now - 1);
+			now, to + 1, now);
 	if (to_round < c->round && absent >= 0)
 		return rv_fail(
 			et, RV_E_INVALID,
 			"rollback: member %u, which is merely absent, has proven the state of round %llu: when it comes back "
 			"the run can go on from there; --force gives up rounds %llu to %llu without it",
-			core_number(c, (uint32_t)absent), better, to, better - 1);
+			core_number(c, (uint32_t)absent), better, to + 1, better);
 	return RV_OK;
 }
 

@@ -1,6 +1,8 @@
 /* audits.c: what audits of averages and of training found, for people. */
 #include "coordinator/service/internal.h"
 
+#include "base/round_number.h"
+
 #include <inttypes.h>
 
 /* What an auditor did about the average of an owner: "member A DID member B MADE". */
@@ -15,8 +17,8 @@ static const struct auditors_deed false_audit = {
 
 static void tell_deed(struct service *s, const struct auditors_deed *d, uint64_t round, uint32_t auditor,
 					  uint32_t owner) {
-	service_tell(s, d->level, d->name, "round %" PRIu64 ": member %u%s member %u %s", round, auditor, d->did, owner,
-				 d->made);
+	service_tell(s, d->level, d->name, "round %" PRIu64 ": member %u%s member %u %s", round_number(round), auditor,
+				 d->did, owner, d->made);
 }
 
 static bool tell_score(struct service *s, const struct core_event *ev) {
@@ -25,21 +27,21 @@ static bool tell_score(struct service *s, const struct core_event *ev) {
 		service_tell(s, RV_INFO, "training_doubted",
 					 "round %" PRIu64 ": member %u measured that the contribution of member %u is worth less than half "
 					 "of its own, or not what its steps give: two others look",
-					 ev->round, ev->other, ev->member);
+					 round_number(ev->round), ev->other, ev->member);
 		return true;
 	case CORE_EVENT_WORTHLESS:
 		service_tell(s, RV_WARN, "training_worthless",
 					 "member %u: its contribution to round %" PRIu64
 					 " lowers the loss on the text that was leased to it "
 					 "by %.3f of what an auditor's own does, and two auditors find it worthless: it is in quarantine",
-					 ev->member, ev->round, (double)(int32_t)ev->other / 1000);
+					 ev->member, round_number(ev->round), (double)(int32_t)ev->other / 1000);
 		return true;
 	case CORE_EVENT_UNREPEATED:
 		service_tell(s, RV_WARN, "training_not_repeated",
 					 "member %u: its contribution to round %" PRIu64
 					 " is not what its steps give: auditors made them again, from the state that it had committed to, "
 					 "and one came out %.3f away (%.2f at most, and its inner state %.2f): it is in quarantine",
-					 ev->member, ev->round, (double)(int32_t)ev->other / 1000, (double)SCORE_REPEAT_LIMIT,
+					 ev->member, round_number(ev->round), (double)(int32_t)ev->other / 1000, (double)SCORE_REPEAT_LIMIT,
 					 (double)SCORE_REPEAT_INNER_LIMIT);
 		return true;
 	case CORE_EVENT_NO_REPEAT:
@@ -49,17 +51,17 @@ static bool tell_score(struct service *s, const struct core_event *ev) {
 			": it says that each began from another inner state than the one before ended with, or commits to "
 			"none. So it does with --moments int8, a low --max-donate, or if its rounds are cut short; audits only "
 			"score it",
-			ev->member, ev->other, ev->round);
+			ev->member, ev->other, round_number(ev->round));
 		return true;
 	case CORE_EVENT_APPEALED:
 		service_tell(s, RV_INFO, "appeal", "member %u asks for another look at round %" PRIu64 ": two others score it",
-					 ev->member, ev->round);
+					 ev->member, round_number(ev->round));
 		return true;
 	case CORE_EVENT_UPHELD:
 		service_tell(s, RV_INFO, "appeal_upheld",
 					 "member %u is not cleared of what was found of round %" PRIu64 ": two others did not both find it "
 					 "worthy, or could not look",
-					 ev->member, ev->round);
+					 ev->member, round_number(ev->round));
 		return true;
 	case CORE_EVENT_UNRESOLVED:
 		service_tell(
@@ -67,20 +69,20 @@ static bool tell_score(struct service *s, const struct core_event *ev) {
 			"nobody could say what the contribution of member %u to round %" PRIu64
 			" is worth, within audit-window rounds: if this names one member again and again, it may rest whenever it "
 			"is audited",
-			ev->member, ev->round);
+			ev->member, round_number(ev->round));
 		return true;
 	case CORE_EVENT_EVADED:
 		service_tell(s, RV_WARN, "training_evaded",
 					 "member %u: its auditors could not fetch in time what they need of round %" PRIu64
 					 " although it exchanged rounds with them meanwhile: %s",
-					 ev->member, ev->round,
+					 ev->member, round_number(ev->round),
 					 ev->other > 1 ? "again, so it is in quarantine" : "once more in a row is a strike");
 		return true;
 	case CORE_EVENT_UNSHOWN:
 		service_tell(s, RV_WARN, "sums_unshown",
 					 "member %u: it was asked to show what the rows had given it for an average of round %" PRIu64
 					 ", and has not, although it took part in rounds meanwhile: %s",
-					 ev->member, ev->round,
+					 ev->member, round_number(ev->round),
 					 ev->other > 1 ? "again, so it is in quarantine"
 								   : "its disk may have failed; once more within 64 rounds is a strike");
 		return true;
@@ -88,7 +90,7 @@ static bool tell_score(struct service *s, const struct core_event *ev) {
 		service_tell(s, RV_WARN, "appeal_cleared",
 					 "member %u is cleared of what was found of round %" PRIu64 ": two others find its contribution "
 					 "worth its place; its strike is taken back",
-					 ev->member, ev->round);
+					 ev->member, round_number(ev->round));
 		return true;
 	default:
 		return false;
@@ -105,7 +107,7 @@ bool service_tell_audit(struct service *s, const struct core_event *ev) {
 					 "round %" PRIu64 ": member %u sent all others an average (chunk %u) that is not that of their "
 					 "contributions, as several auditors found: it is banned. Its memory may be bad: `unban %u` takes "
 					 "that back%s",
-					 ev->round, ev->member, ev->other, ev->member,
+					 round_number(ev->round), ev->member, ev->other, ev->member,
 					 s->run.audit_rollback ? "" : "; `rollback` takes the run back to before that round");
 		return true;
 	case CORE_EVENT_FALSE_AUDIT:
@@ -113,9 +115,9 @@ bool service_tell_audit(struct service *s, const struct core_event *ev) {
 		return true;
 	case CORE_EVENT_TAKEN_BACK:
 		service_tell(s, RV_WARN, "audit_rollback",
-					 "the run goes back to round %" PRIu64
-					 ": the first round that member %u spoiled, or that auditors could not check because member %u "
-					 "withheld its data",
+					 "the run goes back to the state of round %" PRIu64
+					 ": the next round is the first that member %u spoiled, or that auditors could not check because "
+					 "member %u withheld its data",
 					 ev->round, ev->member, ev->member);
 		return true;
 	default:

@@ -2,6 +2,7 @@
 #include "coordinator/service/internal.h"
 
 #include "base/hex.h"
+#include "base/round_number.h"
 
 #include <inttypes.h>
 
@@ -26,28 +27,28 @@ bool service_tell_evidence(struct service *s, const struct core_event *ev) {
 			"round %" PRIu64 ": member %u signed two different averages (chunk %u) and gave them to "
 			"different members: it is banned (or, if as many are as can be, stays out of rosters for a while), and "
 			"the attempt is made again without it; `status` has both signatures, if they cover the same chunks",
-			ev->round, ev->member, ev->other);
+			round_number(ev->round), ev->member, ev->other);
 		return true;
 	case CORE_EVENT_TWO_ROOTS:
 		service_tell(s, RV_ERROR, "two_roots",
 					 "round %" PRIu64
 					 ": member %u signed two different contributions to it (codec %u): both signatures are kept as "
 					 "proof; it is banned",
-					 ev->round, ev->member, ev->other);
+					 round_number(ev->round), ev->member, ev->other);
 		return true;
 	case CORE_EVENT_FALSE_VOTE:
 		service_tell(s, RV_ERROR, "false_vote",
 					 "round %" PRIu64
 					 ": member %u voted for an average that no owner gave it: its vote does not count, and "
 					 "it stays out of rosters for a while; perhaps bad memory; if it continues, `ban` it",
-					 ev->round, ev->member);
+					 round_number(ev->round), ev->member);
 		return true;
 	case CORE_EVENT_NO_EVIDENCE:
 		service_tell(s, RV_WARN, "no_evidence",
 					 "round %" PRIu64
 					 ": member %u voted otherwise than others, or passed on an average that is in dispute, and did "
 					 "not show in time what it got: its vote does not count, and it stays out of rosters for a while",
-					 ev->round, ev->member);
+					 round_number(ev->round), ev->member);
 		return true;
 	default:
 		return false;

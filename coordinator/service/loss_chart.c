@@ -2,6 +2,7 @@
 #include "coordinator/service/internal.h"
 
 #include "base/chart/chart.h"
+#include "base/round_number.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,7 +16,8 @@ static void tell_round(const void *of, int i, FILE *out) {
 	const struct commit_stats *c = &((const struct service *)of)->history[i];
 	char took[CHART_TEXT_BYTES];
 	chart_seconds((double)c->duration_us / 1e6, took);
-	(void)fprintf(out, "round %" PRIu64 ": loss %.4f, %u participants, %s", c->round, c->loss, c->participants, took);
+	(void)fprintf(out, "round %" PRIu64 ": loss %.4f, %u participants, %s", round_number(c->round), c->loss,
+				  c->participants, took);
 }
 
 char *service_loss_chart(const struct service *s, int width) {
@@ -26,7 +28,7 @@ char *service_loss_chart(const struct service *s, int width) {
 	if (f == NULL)
 		return NULL;
 	for (int i = 0; i < s->n_history; i++) {
-		round[i] = (double)s->history[i].round;
+		round[i] = (double)round_number(s->history[i].round);
 		loss[i] = s->history[i].loss > 0 ? s->history[i].loss : NAN;
 	}
 	const struct line_chart c = {.width = width,

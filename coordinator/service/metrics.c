@@ -124,7 +124,7 @@ static void write_outliers(const struct service *s, FILE *f) {
 
 static void write_run(const struct service *s, FILE *f, int64_t now_us) {
 	const struct document *d = core_document(s->core);
-	one(f, "rivulet_round", "gauge", "The open round, which is the number of committed ones", (double)d->round);
+	one(f, "rivulet_round", "gauge", "Rounds committed; the open round has the next number", (double)d->round);
 	one(f, "rivulet_rounds", "gauge", "Rounds in the run", (double)d->final_round);
 	one(f, "rivulet_phase", "gauge", "1 waiting, 2 training, 3 averaging, 4 done", d->phase);
 	one(f, "rivulet_attempt", "gauge", "Attempt of the all-reduce, 0 when there is none", d->attempt);

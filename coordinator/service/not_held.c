@@ -129,7 +129,7 @@ void service_describe_rollback(const struct service *s, const struct service_rol
 					 d->round, d->term, r->from_round - d->round, r->tokens);
 	if (n > 0 && n < SERVICE_ROLLBACK_BYTES && r->unproven)
 		(void)snprintf(text + n, SERVICE_ROLLBACK_BYTES - (size_t)n,
-					   "\nno present member has proven round %" PRIu64
+					   "\nno present member has proven the state of round %" PRIu64
 					   ": if no disk reaches it, the run stands still. Workers set their later rounds aside, in "
 					   "given-up-E of their directories (their logs name them): `rivulet checkpoint list` reads it",
 					   d->round);

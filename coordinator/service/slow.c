@@ -2,6 +2,8 @@
  * (slow-members), for people. Decides nothing. */
 #include "coordinator/service/internal.h"
 
+#include "base/round_number.h"
+
 #include "outer/codec.h"
 
 #include <inttypes.h>
@@ -36,10 +38,11 @@ void service_tell_slow(struct service *s, const struct core_event *ev) {
 		service_tell(s, RV_INFO, "rests",
 					 "member %u rests until round %" PRIu64 ": its line %s (slow-members = %s). It trains on, and no "
 					 "round waits for it until then",
-					 ev->member, ev->round, line, s->run.slow_members == SLOW_SKIP ? "skip" : "part, in rows");
+					 ev->member, round_number(ev->round), line,
+					 s->run.slow_members == SLOW_SKIP ? "skip" : "part, in rows");
 	else
 		service_tell(s, RV_INFO, "sends_less", "member %u sends %s from round %" PRIu64 " on: its uplink %s",
-					 ev->member, less, ev->round, line);
+					 ev->member, less, round_number(ev->round), line);
 }
 
 json_t *service_slow_json(const struct core_slow *slow) {

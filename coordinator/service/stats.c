@@ -5,6 +5,7 @@
 
 #include "base/capped.h"
 #include "base/clock.h"
+#include "base/round_number.h"
 #include "base/run_audits.h"
 
 #include <inttypes.h>
@@ -173,7 +174,7 @@ static void tell_unaudited(struct service *s, const struct core_record *rec) {
 	struct rv_errtext why;
 	const bool lacks = rec->n_members > 0 && run_audits_lack(&s->run, rec->n_members, &why);
 	if (lacks && !s->told_unaudited)
-		service_tell(s, RV_WARN, "unaudited", "round %" PRIu64 ": %s", rec->round, why.text);
+		service_tell(s, RV_WARN, "unaudited", "round %" PRIu64 ": %s", round_number(rec->round), why.text);
 	s->told_unaudited = lacks || (s->told_unaudited && rec->n_members == 0);
 }
 
@@ -182,26 +183,26 @@ static void tell_roster(struct service *s, const struct core_record *rec) {
 	tell_unaudited(s, rec);
 	if (rec->n_members == 0)
 		service_tell(s, RV_WARN, "reopened", "round %" PRIu64 " is open again: too few participants are left",
-					 rec->round);
+					 round_number(rec->round));
 	else
 		service_tell(s, rec->attempt > 1 ? RV_WARN : RV_INFO, "roster",
-					 "round %" PRIu64 ", attempt %u: %u workers average their gradients", rec->round, rec->attempt,
-					 rec->n_members);
+					 "round %" PRIu64 ", attempt %u: %u workers average their gradients", round_number(rec->round),
+					 rec->attempt, rec->n_members);
 }
 
 static void tell_commit(struct service *s, const struct core_record *rec) {
 	const struct commit_stats *c = &s->history[s->n_history - 1];
-	service_tell(
-		s, RV_INFO, "commit",
-		"round %" PRIu64 " committed (%" PRIu64 " of %" PRId64 "): %u workers, loss %.4f, %" PRIu64 " tokens, %.1f s",
-		rec->round, rec->round + 1, s->run.rounds, c->participants, c->loss, c->tokens, (double)c->duration_us / 1e6);
+	service_tell(s, RV_INFO, "commit",
+				 "round %" PRIu64 " of %" PRId64 " committed: %u workers, loss %.4f, %" PRIu64 " tokens, %.1f s",
+				 round_number(rec->round), s->run.rounds, c->participants, c->loss, c->tokens,
+				 (double)c->duration_us / 1e6);
 	if (rec->round + 1 == (uint64_t)s->run.rounds)
 		service_tell(s, RV_INFO, "done", "the run is done: all %" PRId64 " rounds are committed", s->run.rounds);
 }
 
 static void tell_rollback(struct service *s, const struct core_record *rec) {
 	service_tell(s, RV_WARN, "rollback",
-				 "rolled back: the run continues from round %" PRIu64 " (term %" PRIu64
+				 "rolled back: the run continues from the state of round %" PRIu64 " (term %" PRIu64
 				 "); later commits are given up, and workers that have them resync",
 				 rec->round, rec->term);
 }
@@ -290,7 +291,7 @@ static const struct {
 		 "of them; three or more workers could decide"},
 	[CORE_EVENT_ABSENT] = {RV_ERROR, "state_absent", "no present member holds this state"},
 	[CORE_EVENT_GONE] = {RV_ERROR, "state_lost", "all members that held this state came back without it"},
-	[CORE_EVENT_HELD] = {RV_INFO, "state_held", "a member that holds this state is back: the run continues"},
+	[CORE_EVENT_HELD] = {RV_INFO, "state_held", "a member that holds this state is back"},
 	[CORE_EVENT_SPOILED] =
 		{RV_WARN, "spoiled",
 		 "has no contribution yet: its outer gradient was not finite or too large; it trains the round "
@@ -317,7 +318,7 @@ static void tell_apart(struct service *s, const struct core_event *ev) {
 		"members %u and %u do not reach each other (round %" PRIu64
 		"): %u is left out for some rounds if enough others are ready, and is notified; to fix it, forward a port to "
 		"one of them, or start it with --advertise HOST:PORT",
-		ev->other, ev->member, ev->round, ev->member);
+		ev->other, ev->member, round_number(ev->round), ev->member);
 }
 
 /* Logs an accusation that one of the two is to blame for: nothing says which. */
@@ -326,7 +327,7 @@ static void tell_at_odds(struct service *s, const struct core_event *ev) {
 				 "member %u says that member %u sends it nothing, or other bytes than it has signed (round %" PRIu64
 				 "); too few others do, so either may be at fault: where there are others, two such are kept from "
 				 "dealing with each other",
-				 ev->member, ev->other, ev->round);
+				 ev->member, ev->other, round_number(ev->round));
 }
 
 static void tell_unsteady(struct service *s, const struct core_event *ev) {
@@ -334,7 +335,7 @@ static void tell_unsteady(struct service *s, const struct core_event *ev) {
 				 "member %u has gone in the middle of %u rounds (restarted, stopped, or without its state), "
 				 "which cost the others an attempt each; it takes part again from round %" PRIu64
 				 " on, or if too few are left without it",
-				 ev->member, ev->other, ev->round);
+				 ev->member, ev->other, round_number(ev->round));
 }
 
 /* Logs a member that claims to be ahead; one claim proves nothing. */
@@ -346,7 +347,8 @@ static void tell_ahead(struct service *s, const struct core_event *ev) {
 		return; /* it is away since */
 	const struct report *rep = core_view(s->core, (uint32_t)slot).last;
 	service_tell(s, kept.ahead ? RV_ERROR : RV_WARN, "ahead",
-				 "member %u claims to be in round %" PRIu64 " (term %" PRIu64 "), which this coordinator has not "
+				 "member %u claims to have the state of round %" PRIu64 " (term %" PRIu64
+				 "), which this coordinator has not "
 				 "reached: %s",
 				 ev->member, rep->round, rep->term,
 				 kept.ahead ? "most members do, so its store must be an old copy; stop it, and serve the newest one"
@@ -398,6 +400,15 @@ void service_note_refused_join(struct service *s, int64_t now_us, const char *wh
 	s->refused_told_us = now_us;
 }
 
+/* Returns the number of the round of an event: where it names a state, that of the state. The open
+ * round of a run that is done is its last one. */
+static uint64_t number_of(const struct service *s, const struct core_event *ev) {
+	const bool is_state = ev->type == CORE_EVENT_DIVERGED || ev->type == CORE_EVENT_WRONG_CHAIN ||
+						  ev->type == CORE_EVENT_SPLIT || ev->type == CORE_EVENT_HELD;
+	const uint64_t last = (uint64_t)s->run.rounds;
+	return is_state || ev->round == last ? ev->round : round_number(ev->round);
+}
+
 void service_tell_events(struct service *s, int64_t now_us) {
 	struct core_event ev;
 	while (core_next_event(s->core, &ev)) {
@@ -426,8 +437,9 @@ void service_tell_events(struct service *s, int64_t now_us) {
 			service_tell(s, RV_INFO, sentences[ev.type].name, "member %u has finished and left", ev.member);
 		else if (ev.member != NET_NO_MEMBER)
 			service_tell(s, sentences[ev.type].level, sentences[ev.type].name, "member %u %s (round %" PRIu64 ")",
-						 ev.member, text, ev.round);
+						 ev.member, text, number_of(s, &ev));
 		else
-			service_tell(s, sentences[ev.type].level, sentences[ev.type].name, "round %" PRIu64 ": %s", ev.round, text);
+			service_tell(s, sentences[ev.type].level, sentences[ev.type].name, "round %" PRIu64 ": %s",
+						 number_of(s, &ev), text);
 	}
 }

@@ -1,6 +1,7 @@
 /* replay.c: `rivulet replay`: repeats in one process what real workers did. */
 #include "lab/worker_files/replay.h"
 #include "base/hex.h"
+#include "base/round_number.h"
 #include "lab/commands/commands.h"
 #include "lab/methods/methods.h"
 #include "lab/run/console.h"
@@ -181,8 +182,8 @@ static void print_without(struct session *s, uint64_t round) {
 	rv_event(s->console.events, RV_INFO, "without",
 			 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_int("member", s->opts->without),
 					   rv_field_double("with", w.with), rv_field_double("without", w.without)),
-			 "round %" PRIu64 ": held-out loss %.4f with member %" PRId64 ", %.4f without: %s", round, w.with,
-			 s->opts->without, w.without, w.without < w.with ? "better without" : "better with");
+			 "round %" PRIu64 ": held-out loss %.4f with member %" PRId64 ", %.4f without: %s", round_number(round),
+			 w.with, s->opts->without, w.without, w.without < w.with ? "better without" : "better with");
 }
 
 static void print_verdict(struct session *s) {
@@ -205,7 +206,7 @@ static void print_verdict(struct session *s) {
 static enum rv_err replay_all(struct session *s, struct rv_errtext *et) {
 	for (uint64_t round = 0; round < replay_rounds(s->replay); round++) {
 		if (!console_progress(&s->console, "replay", round, replay_rounds(s->replay), "round", ""))
-			return rv_fail(et, RV_E_CANCELLED, "stopped in round %" PRIu64, round);
+			return rv_fail(et, RV_E_CANCELLED, "stopped in round %" PRIu64, round_number(round));
 		RV_TRY(replay_round(s->replay, et));
 		print_without(s, round);
 	}

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/parallel.h"
+#include "base/round_number.h"
 
 #include <stdlib.h>
 
@@ -172,7 +173,8 @@ enum rv_err lab_run_first_fault(const struct lab_run *r, struct rv_errtext *et) 
 									 : rv_fail(et, r->faults[i], "worker %d: %s", i, r->fault_texts[i].text);
 	for (int i = 0; i < r->n_replicas; i++)
 		if (r->faults[i] == RV_E_CANCELLED)
-			return rv_fail(et, RV_E_CANCELLED, "stopped in round %llu", (unsigned long long)r->rounds_done);
+			return rv_fail(et, RV_E_CANCELLED, "stopped in round %llu",
+						   (unsigned long long)round_number(r->rounds_done));
 	return RV_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "lab/worker_files/replay_reads.h"
 
 #include "base/assert.h"
+#include "base/round_number.h"
 #include "lab/methods/averaging.h"
 
 #include <inttypes.h>
@@ -85,7 +86,7 @@ static enum rv_err note_apply(struct replay *p, const struct trace_event *e, uin
 	bool known = !rv_hash_is_zero(&c->chain);
 	if (known && !rv_hash_equal(&c->chain, &e->chain))
 		return rv_fail(et, RV_E_INVALID, "round %" PRIu64 ": member %u recorded another state hash than the others",
-					   e->round, member);
+					   round_number(e->round), member);
 	c->chain = e->chain;
 	if (e->attempt > c->attempt) /* of two with the same bits, that of the latest processes */
 		c->attempt = e->attempt;
@@ -102,13 +103,13 @@ static enum rv_err note_vote(struct replay *p, const struct trace_event *e, uint
 	if (*known && !same_roster(*known, e->roster) && c->attempt > 0)
 		return rv_fail(et, RV_E_INVALID,
 					   "round %" PRIu64 ", attempt %" PRIu64 ": member %u recorded other participants than the others",
-					   e->round, e->attempt, member);
+					   round_number(e->round), e->attempt, member);
 	if (*known && !same_roster(*known, e->roster))
 		return rv_fail(et, RV_E_NOTFOUND,
 					   "round %" PRIu64 ": attempts %u and %" PRIu64
 					   " had other participants, and no trace that is here says "
 					   "which of them counted: give the directories of all workers",
-					   e->round, (*known)->attempt, e->attempt);
+					   round_number(e->round), (*known)->attempt, e->attempt);
 	*known = e->roster;
 	return RV_OK;
 }
@@ -128,10 +129,10 @@ static enum rv_err join_row(struct committed *c, const struct trace_roster *firs
 		return rv_fail(et, RV_E_NOTFOUND,
 					   "round %" PRIu64 ": no trace that is here says who took part in row %d of %d: give the "
 					   "directories of all workers",
-					   first->round, row, first->n_rows);
+					   round_number(first->round), row, first->n_rows);
 	if (c->whole.n + r->n > NET_MAX_ROW)
 		return rv_fail(et, RV_E_UNSUPPORTED, "round %" PRIu64 ": more than %d participants cannot be replayed",
-					   first->round, (int)NET_MAX_ROW);
+					   round_number(first->round), (int)NET_MAX_ROW);
 	memcpy(&c->whole.members[c->whole.n], r->members, (size_t)r->n * sizeof r->members[0]);
 	c->whole.n += r->n;
 	c->layout.length[c->layout.n_rows++] = r->n;
@@ -164,11 +165,11 @@ static enum rv_err check_forms(const struct replay *p, const struct trace_roster
 		whole += r->members[i].part == 0;
 		if (!global_sent_as(&p->run->global.cfg, r->members[i].codec) || r->members[i].part == 1)
 			return rv_fail(et, RV_E_INVALID, "round %" PRIu64 ": member %u sent by codec %u, part %u: impossible",
-						   r->round, r->members[i].member, r->members[i].codec, r->members[i].part);
+						   round_number(r->round), r->members[i].member, r->members[i].codec, r->members[i].part);
 	}
 	if (whole == 0 || (n_rows > 1 && whole < r->n))
-		return rv_fail(et, RV_E_INVALID, "round %" PRIu64 ": %d of %d participants contributed to all chunks", r->round,
-					   whole, r->n);
+		return rv_fail(et, RV_E_INVALID, "round %" PRIu64 ": %d of %d participants contributed to all chunks",
+					   round_number(r->round), whole, r->n);
 	return RV_OK;
 }
 
@@ -176,14 +177,15 @@ static enum rv_err check_round(struct replay *p, uint64_t round, struct rv_errte
 	RV_TRY(join_rows(&p->rounds[round], et));
 	const struct trace_roster *r = p->rounds[round].roster;
 	if (!r)
-		return rv_fail(
-			et, RV_E_NOTFOUND,
-			"round %" PRIu64 ": no trace that is here says who took part: give the directories of all workers", round);
+		return rv_fail(et, RV_E_NOTFOUND,
+					   "round %" PRIu64
+					   ": no trace that is here says who took part: give the directories of all workers",
+					   round_number(round));
 	RV_TRY(check_forms(p, r, p->rounds[round].layout.n_rows, et));
 	for (int i = 0; i < r->n; i++)
 		if (player_of(p, r->members[i].member) < 0)
 			return rv_fail(et, RV_E_NOTFOUND, "round %" PRIu64 ": member %u took part, and its trace is not here",
-						   round, r->members[i].member);
+						   round_number(round), r->members[i].member);
 	return RV_OK;
 }
 
@@ -528,7 +530,7 @@ static enum rv_err measure(struct replay *p, const struct committed *c, const st
 			continue;
 		if (c->layout.n_rows > 1)
 			return rv_fail(et, RV_E_UNSUPPORTED, "--without: round %" PRIu64 " was reduced in rows",
-						   p->run->global.round);
+						   round_number(p->run->global.round));
 		p->measured = true;
 		return replay_without(p->run, given, i, &p->without, et);
 	}
@@ -573,7 +575,7 @@ enum rv_err replay_round(struct replay *p, struct rv_errtext *et) {
 		return rv_fail(et, RV_E_PROTOCOL,
 					   "round %" PRIu64 ": the state hash is not the recorded one: this machine computes "
 					   "other bits (another instruction set or number of threads?), or the text differs",
-					   round);
+					   round_number(round));
 	return RV_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "net/control/signed_roots.h"
 
 #include "base/assert.h"
+#include "base/round_number.h"
 
 #include <string.h>
 
@@ -38,7 +39,7 @@ enum rv_err report_check_signed(const struct report *m, const uint8_t run_id[NET
 				et, RV_E_INVALID,
 				"report: the root of the contribution to round %llu (codec %u) is not signed by the sender's "
 				"key for this run, term, round and process: the report does not count",
-				(unsigned long long)m->round, m->commitment.roots[i].codec);
+				(unsigned long long)round_number(m->round), m->commitment.roots[i].codec);
 	}
 	return RV_OK;
 }

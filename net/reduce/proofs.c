@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/planted.h"
+#include "base/round_number.h"
 
 #include <string.h>
 
@@ -34,7 +35,7 @@ void reduce_put_leaves(struct reduce *r, int to, uint32_t chunk, struct reduce_m
 static enum rv_err bad_leaves(const struct reduce *r, int from, const struct reduce_msg *m, struct rv_errtext *et) {
 	return rv_fail(et, RV_E_PROTOCOL,
 				   "leaves: member %u proves nothing of chunk %u by %u bytes: its root of round %llu is another one",
-				   r->places[from].member, m->chunk, m->data_bytes, (unsigned long long)r->round);
+				   r->places[from].member, m->chunk, m->data_bytes, (unsigned long long)round_number(r->round));
 }
 
 /* Leaves of an earlier attempt are welcome, as contributions are (receive.c). */

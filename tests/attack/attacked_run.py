@@ -193,7 +193,7 @@ class Run:
     def taken_back(self):
         """Commits of rounds that were committed once more, by the coordinator's log."""
         texts = [o.get("text", "") for o in self.lines("coordinator.log", "event", {"commit"})]
-        rounds = [n for text in texts for n in re.findall(r"^round (\d+) committed", text)]
+        rounds = [n for text in texts for n in re.findall(r"^round (\d+) of \d+ committed", text)]
         return len(rounds) - len(set(rounds))
 
     def first_event(self, name, events):

@@ -209,7 +209,7 @@ static void test_a_claim_is_called_a_claim(void **state) {
 	print_message("row 18: \"serve the newest\" in events: %s\n",
 				  strstr(status, "serve the newest") != NULL ? "yes" : "no");
 	assert_null(strstr(status, "serve the newest"));
-	assert_non_null(strstr(status, "member 0 claims to be in round 9"));
+	assert_non_null(strstr(status, "member 0 claims to have the state of round 9"));
 }
 
 /* ---- addresses ---- */

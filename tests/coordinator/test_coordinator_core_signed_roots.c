@@ -65,7 +65,7 @@ static void a_report_without_its_signature_does_not_count(void **state) {
 	};
 	for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++) {
 		assert_int_equal(send_as_is(&r, LIAR, &reports[i], &why), RV_E_INVALID);
-		assert_non_null(strstr(why.text, "round 1 (codec 0) is not signed by the sender's key"));
+		assert_non_null(strstr(why.text, "round 2 (codec 0) is not signed by the sender's key"));
 		assert_int_equal(rig_view(&r, LIAR).last->phase, WORKER_TRAINING);
 	}
 	struct report good = forged(&r, LIAR, 1, 1);

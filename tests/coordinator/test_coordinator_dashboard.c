@@ -177,9 +177,9 @@ static void look(int width, bool dark, const char *expected) {
 	assert_non_null(strstr(seen.dom, "data-clipped=\"0\"")); /* the times of workers, its last column */
 	assert_non_null(strstr(seen.dom, "data-drawn=\"true\""));
 	assert_non_null(strstr(seen.dom, expected));
-	assert_non_null(strstr(seen.dom, ">round 0: loss 5.0000, 3 participants, 2.50 s</div>"));
-	assert_null(strstr(seen.dom, "round 7: ")); /* its loss is not known */
-	assert_non_null(strstr(seen.dom, "round 8: loss 4.6000"));
+	assert_non_null(strstr(seen.dom, ">round 1: loss 5.0000, 3 participants, 2.50 s</div>"));
+	assert_null(strstr(seen.dom, "round 8: ")); /* its loss is not known */
+	assert_non_null(strstr(seen.dom, "round 9: loss 4.6000"));
 }
 
 static void test_the_page_draws_the_curve(void **state) {
@@ -201,10 +201,10 @@ static void test_the_page_shows_strikes_and_what_audits_found(void **state) {
 	service_free(s);
 	look(500, true,
 		 "data-members=\":training,:training · 2 strikes: two auditors found its training worthless; out before round "
-		 "42,:training · a strike: its auditors did not reach it, and rounds went on with them\"");
+		 "43,:training · a strike: its auditors did not reach it, and rounds went on with them\"");
 	look(1280, false,
 		 "data-found=\"7 right, 1 wrong, 2 without a result, 0 under way;9 worthy, 2 worthless, 3 kept away, 0 "
-		 "without a result, 1 under way;2, of which 1 lifted a strike;member 0 signed two lists of means in round 12, "
+		 "without a result, 1 under way;2, of which 1 lifted a strike;member 0 signed two lists of means in round 13, "
 		 "attempt 1; they differ from chunk 3 on\"");
 }
 
@@ -226,8 +226,9 @@ static void test_the_axis_has_whole_rounds_only(void **state) {
 		struct service *s = new_service(rounds);
 		char *chart = service_loss_chart(s, 1280), last[16];
 		assert_non_null(chart);
-		snprintf(last, sizeof last, ">%d</text>", rounds - 1);
-		assert_non_null(strstr(chart, ">0</text>"));
+		snprintf(last, sizeof last, ">%d</text>", rounds);
+		assert_null(strstr(chart, ">0</text>"));
+		assert_true(strstr(chart, ">1</text>") != NULL || rounds > 4);
 		assert_null(strstr(chart, "></text>"));
 		assert_true(strstr(chart, last) != NULL || rounds > 4);
 		free(chart);

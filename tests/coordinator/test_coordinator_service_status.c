@@ -253,8 +253,8 @@ static void test_a_round_has_one_number(void **state) {
 	json_t *committed = json_array_get(json_object_get(s, "history"), 0);
 	assert_int_equal(json_integer_value(json_object_get(committed, "round")), 0);
 	json_decref(s);
-	assert_true(bench_was_told(b, "round 0, attempt 1: 2 workers average their gradients"));
-	assert_true(bench_was_told(b, "round 0 committed (1 of 4): 2 workers, loss 3.5000, 200 tokens"));
+	assert_true(bench_was_told(b, "round 1, attempt 1: 2 workers average their gradients"));
+	assert_true(bench_was_told(b, "round 1 of 4 committed: 2 workers, loss 3.5000, 200 tokens"));
 }
 
 /* As the terminal's status and the workers' logs count: by thousands. */

@@ -148,7 +148,7 @@ static void test_no_round_is_advised_that_nobody_has_proven(void **state) {
 	assert_int_equal(service_rollback(b->service, b->now_us, 1, false, text, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "no state is left to go on from"));
 	assert_int_equal(service_rollback(b->service, b->now_us, 1, true, text, &et), RV_OK);
-	assert_non_null(strstr(text, "no present member has proven round 1"));
+	assert_non_null(strstr(text, "no present member has proven the state of round 1"));
 	assert_non_null(strstr(text, "rounds aside"));
 }
 

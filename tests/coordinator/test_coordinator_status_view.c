@@ -199,7 +199,8 @@ static void test_the_way_back_of_workers_that_are_ahead(void **state) {
 	(void)json_object_set_new(s, "not_held",
 							  json_pack("{s:i,s:b,s:b,s:s}", "round", 4, "lost", 1, "ahead", 1, "command", ""));
 	text = table_of(s, true, 5);
-	assert_non_null(strstr(text, "no present member has proven round 4: a rollback to it would leave nothing"));
+	assert_non_null(
+		strstr(text, "no present member has proven the state of round 4: a rollback to it would leave nothing"));
 	free(text);
 }
 
@@ -260,7 +261,8 @@ static void test_of_the_past_only_the_last_round(void **state) {
 static void test_table(void **state) {
 	(void)state;
 	char *text = table_of(status_at(4, "averaging"), true, 3);
-	assert_non_null(strstr(text, "[############............] round 4 of 8, averaging (attempt 2)  loss 2.5000"));
+	assert_non_null(
+		strstr(text, "[############............] 4 of 8 rounds committed, averaging (attempt 2)  loss 2.5000"));
 	assert_non_null(strstr(text, "12.3 k tokens/s"));
 	assert_non_null(strstr(text, "5.00 MB"));
 	assert_non_null(strstr(text, "1:01"));
@@ -350,9 +352,9 @@ static void test_deadlines_and_slow_members_are_shown(void **state) {
 	(void)state;
 	const char *const why = "needs 3.4 s for one payload at 10.0 Mbit/s, and an exchange has 0.6 s";
 	char *text = view_of_slow(json_pack("{s:i,s:n,s:n,s:s}", "rests_until", 12, "codec", "part", "why", why));
-	assert_non_null(strstr(text, "\n  round 5 closes in 27 s (32.1 s for the attempt)\n"));
+	assert_non_null(strstr(text, "\n  round 6 closes in 27 s (32.1 s for the attempt)\n"));
 	assert_non_null(strstr(text, "\n  an exchange should take 0.6 s: slow-members = skip\n"));
-	assert_non_null(strstr(text, "rests until round 12: its line needs 3.4 s for one payload at 10.0 Mbit/s"));
+	assert_non_null(strstr(text, "rests until round 13: its line needs 3.4 s for one payload at 10.0 Mbit/s"));
 	free(text);
 	text = view_of_slow(json_pack("{s:n,s:s,s:n,s:s}", "rests_until", "codec", "int4", "part", "why", why));
 	assert_non_null(strstr(text, "sends int4: its uplink needs 3.4 s"));

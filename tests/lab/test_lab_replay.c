@@ -187,7 +187,7 @@ static void test_the_attempt_that_counted_is_taken(void **state) {
 	struct told first = all;
 	first.attempt = 1;
 	fails((const struct told[]){first, {.attempt = 0}}, RV_E_PROTOCOL,
-		  "round 1: the state hash is not the recorded one");
+		  "round 2: the state hash is not the recorded one");
 }
 
 static void test_an_attempt_that_nobody_names(void **state) {
@@ -196,7 +196,7 @@ static void test_an_attempt_that_nobody_names(void **state) {
 	struct told other = usual(0);
 	other.votes[0] = roster_of(STOPPED_IN, 1, 3);
 	fails((const struct told[]){usual(0), other}, RV_E_NOTFOUND,
-		  "round 1: attempts 2 and 1 had other participants, and no trace that is here says which of them counted");
+		  "round 2: attempts 2 and 1 had other participants, and no trace that is here says which of them counted");
 }
 
 static void test_votes_that_contradict_each_other(void **state) {
@@ -204,18 +204,18 @@ static void test_votes_that_contradict_each_other(void **state) {
 	struct told other = usual(2);
 	other.votes[0] = roster_of(STOPPED_IN, 2, 3);
 	fails((const struct told[]){usual(2), other}, RV_E_INVALID,
-		  "round 1, attempt 2: member 1 recorded other participants than the others");
+		  "round 2, attempt 2: member 1 recorded other participants than the others");
 }
 
 static void test_no_vote_of_that_attempt(void **state) {
 	(void)state;
 	fails((const struct told[]){{.attempt = 0}, {.attempt = 0}}, RV_E_NOTFOUND,
-		  "round 1: no trace that is here says who took part");
+		  "round 2: no trace that is here says who took part");
 	struct told other = usual(3);
-	fails((const struct told[]){other, other}, RV_E_NOTFOUND, "round 1: no trace that is here says who took part");
+	fails((const struct told[]){other, other}, RV_E_NOTFOUND, "round 2: no trace that is here says who took part");
 	other.votes[0].members[1].member = 7;
 	other.attempt = 2;
-	fails((const struct told[]){other, other}, RV_E_NOTFOUND, "round 1: member 7 took part, and its trace is not here");
+	fails((const struct told[]){other, other}, RV_E_NOTFOUND, "round 2: member 7 took part, and its trace is not here");
 }
 
 /* With mixed weights the outer step before cannot be done again once the others are a round

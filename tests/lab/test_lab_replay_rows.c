@@ -108,7 +108,7 @@ static void test_a_row_that_is_missing_is_named(void **state) {
 	record_run();
 	for (enum fault fault = OTHER_WEIGHTS; fault <= NO_VOTE; fault++)
 		assert_fault(replay_all(fault, &replayed, &et), RV_E_NOTFOUND, &et,
-					 "round 3: no trace that is here says who took part in row 1 of 2");
+					 "round 4: no trace that is here says who took part in row 1 of 2");
 }
 
 static int setup(void **state) {

@@ -146,7 +146,7 @@ static void a_committed_lie_is_not_weighed(void **state) {
 	world.leaves[1].b[0] ^= 1;
 	assert_int_equal(take_chunk(0, &et), RV_OK);
 	assert_int_equal(take_chunk(1, &et), RV_E_CORRUPT);
-	assert_non_null(strstr(et.text, "the committed average of chunk 1 of round 1 is not that of what members sent"));
+	assert_non_null(strstr(et.text, "the committed average of chunk 1 of round 2 is not that of what members sent"));
 	close_world();
 }
 

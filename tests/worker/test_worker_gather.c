@@ -195,7 +195,7 @@ static void one_without_a_link_is_named(void **state) {
 	w.now_us = gather_deadline_us(w.g);
 	gather_tick(w.g, w.now_us);
 	assert_failed(RV_E_TIMEOUT,
-				  "member 2 does not give its contribution to round 7: it is not linked with this worker");
+				  "member 2 does not give its contribution to round 8: it is not linked with this worker");
 }
 
 /* It may just be storing it, and is asked again after a while; then not for ever. */
@@ -216,7 +216,7 @@ static void one_that_has_nothing_is_asked_again_for_a_while(void **state) {
 	gather_tick(w.g, w.now_us);
 	assert_failed(
 		RV_E_TIMEOUT,
-		"member 2 does not give its contribution to round 7: it is linked, and does not answer or has it no more");
+		"member 2 does not give its contribution to round 8: it is linked, and does not answer or has it no more");
 }
 
 static void another_contribution_than_committed_to_ends_it(void **state) {
@@ -226,7 +226,7 @@ static void another_contribution_than_committed_to_ends_it(void **state) {
 	w.data[2][0][5] ^= 1;
 	assert_int_equal(give(2, 0), RV_OK); /* the link stays: what it gave is no breach of the protocol */
 	assert_failed(RV_E_CORRUPT,
-				  "member 2 gives a contribution to round 7 that is not the one that it has committed to");
+				  "member 2 gives a contribution to round 8 that is not the one that it has committed to");
 	assert_int_equal(w.taken, 0);
 }
 
@@ -246,7 +246,7 @@ static void an_own_one_that_is_lost_is_said(void **state) {
 	open_world();
 	w.own_is_there = false;
 	assert_int_equal(gather_begin(w.g, w.now_us, &w.roster, NULL), RV_OK);
-	assert_failed(RV_E_NOTFOUND, "this worker's own contribution to round 7 is no longer on its disk");
+	assert_failed(RV_E_NOTFOUND, "this worker's own contribution to round 8 is no longer on its disk");
 }
 
 /* After it was stopped an answer is still to come: the member is asked for nothing before, and the

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/merkle.h"
+#include "base/round_number.h"
 #include "base/slow_lines.h"
 #include "worker/audit/piece.h"
 
@@ -124,7 +125,8 @@ static bool begin_chunk(struct gather *g) {
 		if (!g->ops.own(g->ops.ctx, r->round, g->chunk, p->at, p->bytes) ||
 			!piece_is_proven(p, g->roster->n_chunks, g->chunk)) {
 			fail(g, rv_fail(&g->why, RV_E_NOTFOUND,
-							"this worker's own contribution to round %" PRIu64 " is no longer on its disk", r->round));
+							"this worker's own contribution to round %" PRIu64 " is no longer on its disk",
+							round_number(r->round)));
 			return false;
 		}
 		p->state = PIECE_HERE;
@@ -201,7 +203,7 @@ static void give_up(struct gather *g, int64_t now_us) {
 														 : "it is linked, and does not answer or has it no more";
 	g->blamed = member;
 	fail(g, rv_fail(&g->why, RV_E_TIMEOUT, "member %u does not give its contribution to round %" PRIu64 ": %s", member,
-					g->roster->round, why));
+					round_number(g->roster->round), why));
 }
 
 void gather_tick(struct gather *g, int64_t now_us) {
@@ -264,7 +266,7 @@ static void refuse(struct gather *g, const struct piece *p) {
 	g->blamed = p->from->member;
 	fail(g, rv_fail(&g->why, RV_E_CORRUPT,
 					"member %u gives a contribution to round %" PRIu64 " that is not the one that it has committed to",
-					p->from->member, g->roster->round));
+					p->from->member, round_number(g->roster->round)));
 }
 
 static enum rv_err take_slice(struct gather *g, int64_t now_us, struct piece *p, const struct frame_piece *f,

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/merkle.h"
+#include "base/round_number.h"
 #include "net/limits.h"
 
 #include <fcntl.h>
@@ -207,10 +208,11 @@ static enum rv_err read_whole(const struct kept_contributions *k, uint8_t *encod
 	const uint64_t at = STATE_HEADER_BYTES + (uint64_t)k->chunks.n_chunks * sizeof(struct rv_hash);
 	const size_t bytes = chunking_total_bytes(&k->chunks, k->sent);
 	if (rv_read_at(k->fd, encoded, bytes, at) != (ssize_t)bytes)
-		return rv_fail(et, RV_E_IO, "this worker's contribution to round %" PRIu64 " cannot be read", k->round);
+		return rv_fail(et, RV_E_IO, "this worker's contribution to round %" PRIu64 " cannot be read",
+					   round_number(k->round));
 	if (!is_whole(k, encoded))
 		return rv_fail(et, RV_E_CORRUPT, "this worker's contribution to round %" PRIu64 " is damaged on disk",
-					   k->round);
+					   round_number(k->round));
 	return RV_OK;
 }
 
@@ -218,7 +220,8 @@ enum rv_err kept_contributions_whole(const struct kept_contributions *k, uint64_
 									 uint8_t **encoded, struct rv_errtext *et) {
 	struct kept_contributions mine = {.store = k->store, .rounds = k->rounds, .fd = -1};
 	if (!open_file(&mine, round))
-		return rv_fail(et, RV_E_NOTFOUND, "this worker's contribution to round %" PRIu64 " is not kept", round);
+		return rv_fail(et, RV_E_NOTFOUND, "this worker's contribution to round %" PRIu64 " is not kept",
+					   round_number(round));
 	uint8_t *bytes = malloc(chunking_total_bytes(&mine.chunks, mine.sent));
 	enum rv_err e = bytes ? read_whole(&mine, bytes, et) : rv_fail(et, RV_E_NOMEM, "no memory for a contribution");
 	if (e == RV_OK) {

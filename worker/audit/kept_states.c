@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/merkle.h"
+#include "base/round_number.h"
 #include "train/inner_state.h"
 
 #include <errno.h>
@@ -311,13 +312,14 @@ static enum rv_err read_theta(const struct kept_states *k, const struct open_fil
 	const uint64_t at = STATE_HEADER_BYTES + inner_state_bytes(n);
 	const struct rv_hash *leaves = f->leaves + merkle_nodes(inner_state_pieces(n));
 	if (rv_read_at(f->fd, theta, bytes, at) != (ssize_t)bytes)
-		return rv_fail(et, RV_E_IO, "the weights at the begin of round %" PRIu64 " cannot be read", f->round);
+		return rv_fail(et, RV_E_IO, "the weights at the begin of round %" PRIu64 " cannot be read",
+					   round_number(f->round));
 	for (uint32_t i = 0; i < theta_pieces(n); i++) {
 		const uint8_t *piece = (const uint8_t *)theta + (size_t)i * INNER_PIECE_BYTES;
 		const struct rv_hash leaf = merkle_leaf(i, piece, theta_piece_bytes(n, i));
 		if (!rv_hash_equal(&leaf, &leaves[i]))
 			return rv_fail(et, RV_E_CORRUPT, "the weights at the begin of round %" PRIu64 " are damaged on disk",
-						   f->round);
+						   round_number(f->round));
 	}
 	return RV_OK;
 }
@@ -326,7 +328,7 @@ enum rv_err kept_states_theta(const struct kept_states *k, uint64_t round, float
 	struct open_file f = {.fd = -1};
 	enum rv_err e = open_round(k, &f, round);
 	if (e != RV_OK)
-		return rv_fail(et, e, "the weights at the begin of round %" PRIu64 " are not kept", round);
+		return rv_fail(et, e, "the weights at the begin of round %" PRIu64 " are not kept", round_number(round));
 	e = read_theta(k, &f, theta, et);
 	close_file(&f);
 	return e;

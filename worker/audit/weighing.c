@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/merkle.h"
+#include "base/round_number.h"
 #include "worker/audit/gather.h"
 
 #include <inttypes.h>
@@ -46,7 +47,7 @@ enum rv_err weighing_merge(const struct global_config *g, const struct auditor_c
 	}
 	if (n == 0)
 		return rv_fail(et, RV_E_NOTFOUND, "nobody else has contributed to chunk %u of round %" PRIu64, c->chunk,
-					   c->roster->round);
+					   round_number(c->roster->round));
 	rule.codecs = codecs;
 	float *scratch = malloc(merge_scratch(&rule, values, n) * sizeof *scratch);
 	if (!scratch)
@@ -68,7 +69,7 @@ enum rv_err weighing_take(const struct weighing *w, const struct auditor_case *c
 					   "the committed average of chunk %u of round %" PRIu64
 					   " is not that of what members sent: its owner lied, or its memory is bad; the run's audits of "
 					   "averages find out who",
-					   c->chunk, w->round);
+					   c->chunk, round_number(w->round));
 	return weighing_merge(w->g, c, w->member, mean, et);
 }
 

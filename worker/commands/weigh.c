@@ -3,6 +3,7 @@
  * how far it is on the standard error. A signal ends the measurement in the worker, too. */
 #include "base/clock.h"
 #include "base/event.h"
+#include "base/round_number.h"
 #include "base/signals.h"
 #include "worker/commands/commands.h"
 #include "worker/local/local_client.h"
@@ -59,7 +60,7 @@ static double real(const json_t *o, const char *key) {
 }
 
 static void print_round(const json_t *r) {
-	const long long round = json_integer_value(json_object_get(r, "round"));
+	const long long round = (long long)round_number((uint64_t)json_integer_value(json_object_get(r, "round")));
 	const char *verdict = json_string_value(json_object_get(r, "verdict"));
 	const char *why = json_string_value(json_object_get(r, "why"));
 	if (!json_object_get(r, "with")) {

@@ -119,8 +119,8 @@ function show(s) {
 		["member", s.member !== null ? String(s.member) : ""],
 		["directory", s.dir]]);
 	facts("run", [
-		["purpose", run.purpose], ["operator", run.operator], ["license of the text", run.text_license], ["license of the model", run.model_license],
-		["round", p && run.rounds ? `${p.round} of ${run.rounds}, ${p.participants || "no"} computers in the last exchange` : ""],
+		["purpose", run.purpose], ["operator", run.operator], ["license of the text", run.text_license], ["license of the model", run.model_license], ["the model will be at", run.model_at],
+		["rounds done", p && run.rounds ? `${p.round} of ${run.rounds}, ${p.participants || "no"} computers in the last exchange` : ""],
 		["model", run.parameters ? `${count(run.parameters)} parameters` : ""], ["coordinator", run.coordinator], ["number", run.id]]);
 	el("question").hidden = !s.terms;
 	el("terms").textContent = s.terms || "";

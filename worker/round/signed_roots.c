@@ -4,6 +4,7 @@
 #include "worker/round/internal.h"
 
 #include "base/planted.h"
+#include "base/round_number.h"
 #include "net/control/signed_roots.h"
 
 #include <string.h>
@@ -45,7 +46,7 @@ enum rv_err round_check_signed(struct round_core *c, const struct document *d, s
 			return rv_fail(et, RV_E_CORRUPT,
 						   "document %llu: member %u has not signed the root that it names for its contribution to "
 						   "round %llu",
-						   (unsigned long long)d->seq, m->member, (unsigned long long)d->round);
+						   (unsigned long long)d->seq, m->member, (unsigned long long)round_number(d->round));
 		if (same && !rv_hash_equal(&e->seal.root, &m->contribution.root))
 			note_two(c, m, &scope, &e->seal);
 		e->scope = scope;

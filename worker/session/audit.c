@@ -3,6 +3,7 @@
 #include "worker/session/internal.h"
 
 #include "base/merkle.h"
+#include "base/round_number.h"
 #include "train/inner_state.h"
 #include "worker/audit/remerge.h"
 
@@ -75,7 +76,8 @@ static enum audit_verdict judge(void *ctx, const struct auditor_case *c, struct 
 			 RV_FIELDS(rv_field_int("round", (int64_t)c->roster->round), rv_field_int("chunk", c->chunk)),
 			 "round %" PRIu64 ", chunk %u: the committed average is not the average of what the members sent: %s lied, "
 			 "or its memory is bad. The coordinator has others check it too",
-			 c->roster->round, c->chunk, c->kind == AUDIT_OF_SUM ? "the owner of its row's sum" : "its owner");
+			 round_number(c->roster->round), c->chunk,
+			 c->kind == AUDIT_OF_SUM ? "the owner of its row's sum" : "its owner");
 	return AUDIT_WRONG;
 }
 
@@ -95,7 +97,7 @@ static bool is_beyond(void *ctx, const struct auditor_case *c) {
 			"round %" PRIu64 ", chunk %u: some members do not show what they sent, and whatever it was, the committed "
 			"average is too far from what the others sent: its owner lied, or its memory is bad. The coordinator has "
 			"others check it too",
-			c->roster->round, c->chunk);
+			round_number(c->roster->round), c->chunk);
 	return beyond;
 }
 
@@ -296,13 +298,14 @@ void session_keep_contribution(struct session *s, const struct state_log_info *l
 	struct rv_errtext et = {0};
 	if (sent && kept_contributions_write(s->audit.kept, log->round, log->form.codec, sent->data, &et) != RV_OK)
 		rv_event(s->events, RV_WARN, "contribution_lost", RV_FIELDS(rv_field_int("round", (int64_t)log->round)),
-				 "this worker's contribution to round %" PRIu64 " is not kept for audits: %s", log->round, et.text);
+				 "this worker's contribution to round %" PRIu64 " is not kept for audits: %s", round_number(log->round),
+				 et.text);
 }
 
 void session_keep_sums(struct session *s, const struct state_log_info *log, const struct blob *image) {
 	struct rv_errtext et = {0};
 	if (image && kept_sums_write(s->audit.sums, log->round, image, &et) != RV_OK)
 		rv_event(s->events, RV_WARN, "sums_lost", RV_FIELDS(rv_field_int("round", (int64_t)log->round)),
-				 "the sums that this worker was given in round %" PRIu64 " are not kept for audits: %s", log->round,
-				 et.text);
+				 "the sums that this worker was given in round %" PRIu64 " are not kept for audits: %s",
+				 round_number(log->round), et.text);
 }

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/planted.h"
+#include "base/round_number.h"
 
 void session_ask(struct session_core *c, enum trainer_work work) {
 	RV_ASSERT(work != TRAINER_END || c->phase == SESSION_SAVING);
@@ -25,7 +26,7 @@ static void count_spoiled(struct session_core *c, int64_t now_us, uint64_t round
 	if (c->spoiled < SESSION_SPOILED_MAX)
 		return;
 	enum rv_err e = rv_fail(&et, RV_E_RANGE, "round %llu came to nothing %u times in a row: %.400s",
-							(unsigned long long)round, c->spoiled, text);
+							(unsigned long long)round_number(round), c->spoiled, text);
 	session_give_up(c, now_us, e, et.text);
 }
 

@@ -3,6 +3,7 @@
 #include "worker/session/internal.h"
 
 #include "base/assert.h"
+#include "base/round_number.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,8 +32,8 @@ static bool show(struct session *s, const struct evidence *e) {
 	const bool shown = post(s, e);
 	if (shown)
 		rv_event(s->events, RV_WARN, "evidence", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
-				 "round %" PRIu64 ": votes differ, or are few: this worker shows what it got (%u hashes)", e->round,
-				 e->n_means);
+				 "round %" PRIu64 ": votes differ, or are few: this worker shows what it got (%u hashes)",
+				 round_number(e->round), e->n_means);
 	return shown;
 }
 
@@ -67,7 +68,7 @@ static void show_two_roots(struct session *s, int64_t now_us, const struct docum
 	s->evidence_us = now_us + EVERY_US;
 	rv_event(s->events, RV_WARN, "evidence", RV_FIELDS(rv_field_int("round", (int64_t)e.proof.scope.round)),
 			 "round %" PRIu64 ": member %u signed two different contributions: this worker shows both signatures",
-			 e.proof.scope.round, e.proof.member);
+			 round_number(e.proof.scope.round), e.proof.member);
 }
 
 void session_turn_evidence(struct session *s, int64_t now_us) {
@@ -109,7 +110,7 @@ void session_check_proofs(struct session *s, const struct document *d) {
 						 "signatures; it is banned"
 					   : "the coordinator says that member %u signed two different %s in round %" PRIu64
 						 ", and the signatures do not prove it",
-				 e->member, what, e->scope.round);
+				 e->member, what, round_number(e->scope.round));
 	}
 }
 

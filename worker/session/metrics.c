@@ -109,8 +109,8 @@ static void round_event(struct session *s, const struct metrics_round *r) {
 					   rv_field_int("exchange_tx_bytes", (int64_t)s->sums.exchanged.tx_bytes),
 					   rv_field_int("exchange_resent_bytes", (int64_t)s->sums.exchanged.resent_bytes),
 					   rv_field_str("chain", chain)),
-			 "round %" PRIu64 " is done (%" PRIu64 " of %" PRId64 "): %s, sent %.1f MB%s", r->round - 1, r->round,
-			 s->member.config.rounds, what, (double)r->bytes_sent * 1e-6, gave);
+			 "round %" PRIu64 " of %" PRId64 " is done: %s, sent %.1f MB%s", r->round, s->member.config.rounds, what,
+			 (double)r->bytes_sent * 1e-6, gave);
 	s->sums.exchanged = (struct reduce_info){0};
 	s->sums.attempts = 0;
 }

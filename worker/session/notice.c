@@ -2,6 +2,8 @@
  * the one step that helps. */
 #include "worker/session/internal.h"
 
+#include "base/round_number.h"
+
 #include "worker/session/member_list.h"
 
 #include <inttypes.h>
@@ -45,7 +47,7 @@ static void log_rests(struct session *s, const struct notice *n) {
 			 ": its line carries %.1f Mbit/s and needs %.1f s for what "
 			 "a round exchanges, which should take %.1f s. Until then no round waits for it; it trains on, and what it "
 			 "trains counts then",
-			 n->until_round, (double)n->rate * 8e-6, n->needs_ms / 1e3, n->deadline_ms / 1e3);
+			 round_number(n->until_round), (double)n->rate * 8e-6, n->needs_ms / 1e3, n->deadline_ms / 1e3);
 }
 
 static const char *struck(uint8_t reason) {
@@ -78,20 +80,21 @@ static void log_struck(struct session *s, const struct notice *n) {
 					   : n->final       ? ". Two more have looked again: there is no other look"
 										: "";
 	(void)snprintf(why, sizeof why, "it is left out before round %" PRIu64 ", if enough others are there: %s%s",
-				   n->until_round, struck(n->reason), look);
+				   round_number(n->until_round), struck(n->reason), look);
 	session_note_not_counted(s, why);
 	rv_event(s->events, RV_WARN, "quarantine",
 			 RV_FIELDS(rv_field_int("round", (int64_t)n->round), rv_field_int("reason", n->reason),
 					   rv_field_int("until_round", (int64_t)n->until_round)),
-			 "this worker is left out before round %" PRIu64 ", if enough others are there: %s%s", n->until_round,
-			 struck(n->reason), look);
+			 "this worker is left out before round %" PRIu64 ", if enough others are there: %s%s",
+			 round_number(n->until_round), struck(n->reason), look);
 }
 
 static void log_not_counted(struct session *s, const struct notice *n) {
 	session_note_not_counted(s, not_counted(n->reason));
 	rv_event(s->events, RV_WARN, "not_counted",
 			 RV_FIELDS(rv_field_int("round", (int64_t)n->round), rv_field_int("reason", n->reason)),
-			 "what this worker trains is not counted in round %" PRIu64 ": %s", n->round, not_counted(n->reason));
+			 "what this worker trains is not counted in round %" PRIu64 ": %s", round_number(n->round),
+			 not_counted(n->reason));
 }
 
 void session_on_notice(void *ctx, const struct notice *n) {

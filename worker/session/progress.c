@@ -1,6 +1,8 @@
 /* progress.c: the line that people watch while a worker trains. */
 #include "worker/session/internal.h"
 
+#include "base/round_number.h"
+
 #include "worker/session/progress_view.h"
 
 #include <inttypes.h>
@@ -44,8 +46,9 @@ void session_show_progress(struct session *s, int64_t now_us) {
 	char gave[48] = "";
 	if (session_bytes_donated(s) > 0)
 		snprintf(gave, sizeof gave, ", gave %.1f MB of state and text", (double)session_bytes_donated(s) * 1e-6);
-	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRIu64 "%s%s  sent %.1f MB%s", p.round, rounds, loss,
-			 phase_note(s, &p), (double)session_bytes_sent(s) * 1e-6, gave);
+	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRIu64 "%s%s  sent %.1f MB%s",
+			 p.round < rounds ? round_number(p.round) : rounds, rounds, loss, phase_note(s, &p),
+			 (double)session_bytes_sent(s) * 1e-6, gave);
 	const struct document *d = round_document(session_round(s));
 	uint64_t own = round_round(session_round(s));
 	const struct progress_view v =

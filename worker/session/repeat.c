@@ -3,6 +3,8 @@
  * of its own requests. */
 #include "worker/session/internal.h"
 
+#include "base/round_number.h"
+
 #include "train/inner_state.h"
 #include "worker/text/text_reading.h"
 
@@ -60,7 +62,7 @@ void session_on_kept(struct session *s, const struct trainer_answer *a) {
 	if (a->err == RV_OK && a->kept != RV_OK)
 		rv_event(s->events, RV_WARN, "inner_state_lost", RV_FIELDS(rv_field_int("round", (int64_t)a->round)),
 				 "this worker's inner state of round %" PRIu64 " is not kept for audits, which score it instead: %s",
-				 a->round, a->text.text);
+				 round_number(a->round), a->text.text);
 }
 
 /* ---- what the auditor asks ---- */
@@ -198,7 +200,8 @@ void session_on_repeated(struct session *s, const struct trainer_answer *a) {
 					   rv_field_str("result", rv_err_name(a->err))),
 			 "member %u's contribution to round %" PRIu64
 			 " is %.4f away from what its steps give here, its inner state %.4f%s%s",
-			 o->member, o->round, job->contribution, job->inner, a->err == RV_OK ? "" : ": ", a->text.text);
+			 o->member, round_number(o->round), job->contribution, job->inner, a->err == RV_OK ? "" : ": ",
+			 a->text.text);
 	conclude(s, a->err == RV_OK || a->err == RV_E_RANGE ? SCORE_REPEATED : SCORE_UNABLE);
 }
 

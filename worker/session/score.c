@@ -2,6 +2,8 @@
  * contribution to the same round (train/score.h), by the trainer, between two of its requests. */
 #include "worker/session/internal.h"
 
+#include "base/round_number.h"
+
 #include "worker/text/text_reading.h"
 
 #include <inttypes.h>
@@ -140,7 +142,7 @@ void session_on_scored(struct session *s, const struct trainer_answer *a) {
 					   rv_field_int("at_round", (int64_t)a->round), rv_field_str("result", rv_err_name(a->err))),
 			 "the loss falls by %.4f along member %u's contribution to round %" PRIu64
 			 ", by %.4f along this worker's own%s%s",
-			 theirs.gain, o.member, o.round, own.gain, a->err == RV_OK ? "" : ": ", a->text.text);
+			 theirs.gain, o.member, round_number(o.round), own.gain, a->err == RV_OK ? "" : ": ", a->text.text);
 	if (a->err == RV_OK && a->round <= o.round + LATE_ROUNDS && own.gain > NOTHING_ERRORS * own.error)
 		conclude(s, &o, SCORE_MEASURED, theirs.gain + DOUBT_ERRORS * theirs.error, own.gain - DOUBT_ERRORS * own.error);
 	else

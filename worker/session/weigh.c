@@ -3,6 +3,7 @@
 #include "worker/session/weigh.h"
 
 #include "base/assert.h"
+#include "base/round_number.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -347,16 +348,16 @@ static enum rv_err check_rounds(const struct session_weigh *w, struct rv_errtext
 			return rv_fail(et, RV_E_UNSUPPORTED,
 						   "round %" PRIu64 " had more participants than row-size: a contribution goes into the sum of "
 						   "its row there, which nobody keeps",
-						   r->round);
+						   round_number(r->round));
 		if (r->has_part && r->roster.n == 1)
-			return rv_fail(et, RV_E_RANGE, "member %u was alone in round %" PRIu64, w->member, r->round);
+			return rv_fail(et, RV_E_RANGE, "member %u was alone in round %" PRIu64, w->member, round_number(r->round));
 	}
 	if (has_part)
 		return RV_OK;
 	return rv_fail(et, RV_E_NOTFOUND,
 				   "member %u had no part in rounds %" PRIu64 " to %" PRIu64
 				   "; `rivulet-coordinator status` lists members and their numbers",
-				   w->member, first, last);
+				   w->member, round_number(first), round_number(last));
 }
 
 static enum rv_err check_memory(const struct session *s, const struct session_weigh *w, struct rv_errtext *et) {

@@ -3,6 +3,7 @@
 #include "worker/session/weigh.h"
 
 #include "base/assert.h"
+#include "base/round_number.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ void weigh_release(struct session_weigh *w) {
 }
 
 static enum rv_err log_faulted(enum rv_err e, uint64_t round, struct rv_errtext *et) {
-	return rv_fail_context(et, e, "the result of round %" PRIu64, round);
+	return rv_fail_context(et, e, "the result of round %" PRIu64, round_number(round));
 }
 
 /* ---- the state before the first round ---- */

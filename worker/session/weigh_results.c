@@ -1,5 +1,7 @@
 /* weigh_results.c: what a weighing has shown: in the status, and in the log. */
 #include "worker/audit/gather.h"
+
+#include "base/round_number.h"
 #include "worker/session/weigh.h"
 
 #include <inttypes.h>
@@ -73,14 +75,16 @@ void weigh_log_round(struct session *s, const struct weigh_round *r) {
 					   rv_field_double("difference", f->difference), rv_field_double("error", f->error),
 					   rv_field_int("sequences", (int64_t)f->sequences),
 					   rv_field_str("verdict", weighing_verdict_name(f->verdict))),
-			 "round %" PRIu64 ": held-out loss %.4f with member %u, %.4f without it: %+.4f +- %.4f, %s", r->round,
-			 f->with, s->weigh->member, f->without, f->difference, f->error, weighing_verdict_name(f->verdict));
+			 "round %" PRIu64 ": held-out loss %.4f with member %u, %.4f without it: %+.4f +- %.4f, %s",
+			 round_number(r->round), f->with, s->weigh->member, f->without, f->difference, f->error,
+			 weighing_verdict_name(f->verdict));
 }
 
 void weigh_log_left_out(struct session *s, const struct weigh_round *r) {
 	rv_event(s->events, RV_WARN, "weigh_left_out",
 			 RV_FIELDS(rv_field_int("round", (int64_t)r->round), rv_field_int("member", s->weigh->member)),
-			 "round %" PRIu64 " is left out of the weighing of member %u: %s", r->round, s->weigh->member, r->why.text);
+			 "round %" PRIu64 " is left out of the weighing of member %u: %s", round_number(r->round), s->weigh->member,
+			 r->why.text);
 }
 
 void weigh_log_failed(struct session *s) {
