@@ -90,6 +90,7 @@ const char *rv_err_name(enum rv_err e) {
 		[RV_E_CANCELLED] = "cancelled",
 		[RV_E_DIVERGED] = "diverged",
 		[RV_E_WAITING] = "waiting",
+		[RV_E_OVER] = "over",
 	};
 	RV_ASSERT(e >= RV_OK && e < RV_E_COUNT);
 	return names[e];

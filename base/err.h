@@ -25,6 +25,7 @@ enum rv_err {
 	RV_E_CANCELLED,   /* the user or the caller asked to stop */
 	RV_E_DIVERGED,    /* training: values became NaN or infinite */
 	RV_E_WAITING,     /* not yet: a person has to allow it first */
+	RV_E_OVER,        /* no longer: it has ended, as it should */
 	RV_E_COUNT
 };
 

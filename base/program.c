@@ -192,6 +192,7 @@ static int status_of(enum rv_err e) {
 	case RV_E_DIVERGED:
 		return RV_EXIT_DIVERGED;
 	case RV_E_AUTH:
+	case RV_E_OVER:
 		return RV_EXIT_REFUSED;
 	default:
 		return RV_EXIT_FAULT;

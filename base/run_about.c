@@ -25,6 +25,9 @@ const struct rv_option run_about_options[] = {
 			 "Hosts from which workers may fetch the text, beside the coordinator and each other, as a.example, "
 			 "b.example; empty: those of its mirrors. People read it before they join, and agree to no other host."),
 	TEXT_OPT("model-license", model_license, "License under which the trained model will be given away."),
+	TEXT_OPT("model-at", model_at,
+			 "Where the trained model will be given away, such as a URL: computers that want to join after the end are "
+			 "sent there. `serve --model-at` states it later, or anew."),
 	{.name = NULL},
 };
 
@@ -119,6 +122,15 @@ void run_about_read(const char *text, struct run_about *out) {
 		take(out, text + n_prefix, n - n_prefix);
 		text += n + (text[n] == '\n');
 	}
+}
+
+void run_about_where(const struct run_about *a, char out[RUN_ABOUT_MODEL_BYTES]) {
+	if (a->model_at[0])
+		(void)snprintf(out, RUN_ABOUT_MODEL_BYTES, "Its weights: %s", a->model_at);
+	else if (a->operator_name[0])
+		(void)snprintf(out, RUN_ABOUT_MODEL_BYTES, "For its weights ask the run's operator: %s", a->operator_name);
+	else
+		(void)snprintf(out, RUN_ABOUT_MODEL_BYTES, "For its weights ask the run's operator, who gave you the link");
 }
 
 const char *run_about_skip(const char *text) {

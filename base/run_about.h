@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct run_about {
-	char name[65], purpose[321], operator_name[129], text_license[129], model_license[129];
+	char name[65], purpose[321], operator_name[129], text_license[129], model_license[129], model_at[201];
 	char text_hosts[641]; /* of mirrors of the text: "a.example, b.example" */
 	/* No options: */
 	double round_s;            /* seconds of the run's latest rounds; 0: not known */
@@ -20,8 +20,8 @@ struct run_about {
 
 enum { RUN_ABOUT_BYTES = 2048 };
 
-/* The options: run-name, purpose, operator, text-license, model-license, text-hosts. Ended by
- * name == NULL. */
+/* The options: run-name, purpose, operator, text-license, text-hosts, model-license, model-at. Ended
+ * by name == NULL. */
 extern const struct rv_option run_about_options[];
 
 /* Checks that every text is one line that can be read back from a configuration file. RV_E_INVALID
@@ -32,6 +32,9 @@ void run_about_print(const struct run_about *a, char out[RUN_ABOUT_BYTES]);
 /* Reads them from the beginning of a text that a coordinator sent; what is missing is "". Texts
  * lose control characters. Unknown lines, of a newer coordinator, are skipped. */
 void run_about_read(const char *text, struct run_about *out);
+enum { RUN_ABOUT_MODEL_BYTES = 352 };
+/* Writes a sentence, without its full stop, on where the weights of an ended run can be had. */
+void run_about_where(const struct run_about *a, char out[RUN_ABOUT_MODEL_BYTES]);
 /* Returns where the configuration itself begins: behind those lines. */
 const char *run_about_skip(const char *text);
 

@@ -69,8 +69,8 @@ int main(int argc, char **argv) {
 			 "ways that `ps` does not show.\n"
 			 "Options are needed once, too: caps, ports, devices and the rest are kept in DIR/worker.conf until they\n"
 			 "are given anew; `--max-up unlimited` or `--advertise ''` takes one back.\n"
-			 "Exit status 4: refused for good (a link that is spent, a ban, another process on a copy of the\n"
-			 "directory): to be looked at, not started again (systemd: RestartPreventExitStatus=4).\n",
+			 "Exit status 4: refused for good (a link that is spent, a run that has ended, a ban, another process\n"
+			 "on a copy of the directory): to be looked at, not started again (systemd: RestartPreventExitStatus=4).\n",
 		 .options = worker_options_table,
 		 .opts_bytes = sizeof(struct worker_options),
 		 .recall = settings_recall,

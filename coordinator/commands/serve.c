@@ -29,6 +29,7 @@ struct serve_options {
 	int64_t max_connections;
 	char text[RUN_TEXT_BYTES];
 	int64_t text_up;
+	char model_at[sizeof((struct run_about *)0)->model_at];
 	bool sandbox;
 	struct relay_choice relay;
 };
@@ -64,6 +65,11 @@ static const struct rv_option options[] = {
 	 "Where the run's text is now: a directory of `rivulet data publish`. None: where it was.", "Text"},
 	{"text-up", RV_OPT_RATE, offsetof(struct serve_options, text_up), 0, "20mbit", RELAY_LEAST_RATE, RELAY_MOST_RATE,
 	 NULL, "Bandwidth for all text that members fetch from here, which is their last resort; 0: all there is.", "Text"},
+	{"model-at", RV_OPT_STRING, offsetof(struct serve_options, model_at), sizeof((struct run_about *)0)->model_at, "",
+	 0, 0, NULL,
+	 "Where the trained model is given away, such as a URL: computers that want to join after the end are sent there. "
+	 "Kept. None: as it was stated before.",
+	 "About the run"},
 	{"relay", RV_OPT_BOOL, offsetof(struct serve_options, relay.own), 0, "yes", 0, 0, NULL,
 	 "Forwards (ciphertext) between workers that do not reach each other, on a port of its own. --no-relay: does not.",
 	 "Relay"},
@@ -143,10 +149,17 @@ static enum rv_err parse_addresses(const struct serve_options *o, struct address
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "--advertise %s", o->advertise);
 }
 
+static enum rv_err check_model_at(const struct serve_options *o, struct rv_errtext *et) {
+	struct run_about about = {.round_s = 0};
+	(void)snprintf(about.model_at, sizeof about.model_at, "%s", o->model_at);
+	return run_about_check(&about, et);
+}
+
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	const struct serve_options *o = opts;
 	struct address listen, advertise;
+	RV_TRY(check_model_at(o, et));
 	RV_TRY(parse_addresses(o, &listen, &advertise, et));
 	RV_TRY(descriptors_check((int)o->max_connections, et));
 	if (o->web_key[0] != '\0' && o->web_cert[0] == '\0')
@@ -277,6 +290,8 @@ static enum rv_err open_and_serve(const struct serve_options *o, const struct ru
 	cfg.text_bytes_per_s = o->text_up;
 	relay_choice_log(ev, &relays, &cfg.relay.ports, r.keys.root);
 	e = choose_web_cert(o, d, ev, &cfg.web, et);
+	if (e == RV_OK && o->model_at[0] != '\0')
+		e = service_set_model_at(r.service, o->model_at, et);
 	if (e == RV_OK)
 		e = serve_text_open(&r, o->text, ev, &cfg.text, et);
 	if (e == RV_OK)

@@ -1,6 +1,8 @@
 /* about.c: what the operator says of the run, for those who may join and for the dashboard. */
 #include "coordinator/service/internal.h"
 
+#include <inttypes.h>
+
 enum { ROUNDS_AVERAGED = 8 };
 
 enum rv_err service_load_about(struct service *s, struct rv_errtext *et) {
@@ -21,7 +23,29 @@ struct run_about service_about(const struct service *s) {
 }
 
 json_t *service_about_json(const struct service *s) {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", s->about.name, "purpose", s->about.purpose, "operator",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", s->about.name, "purpose", s->about.purpose, "operator",
 					 s->about.operator_name, "text_license", s->about.text_license, "model_license",
-					 s->about.model_license);
+					 s->about.model_license, "model_at", s->about.model_at);
+}
+
+enum rv_err service_set_model_at(struct service *s, const char *place, struct rv_errtext *et) {
+	struct run_about about = s->about;
+	char lines[RUN_ABOUT_BYTES];
+	(void)snprintf(about.model_at, sizeof about.model_at, "%s", place);
+	RV_TRY(run_about_check(&about, et));
+	run_about_print(&about, lines);
+	RV_TRY(s->cfg.store->ops->set(s->cfg.store, SERVICE_ABOUT, lines, et));
+	s->about = about;
+	return RV_OK;
+}
+
+enum rv_err service_check_open(const struct service *s, struct rv_errtext *et) {
+	const struct document *d = core_document(s->core);
+	char where[RUN_ABOUT_MODEL_BYTES];
+	if (d->phase != RUN_DONE)
+		return RV_OK;
+	run_about_where(&s->about, where);
+	return rv_fail(et, RV_E_OVER,
+				   "join: the run has ended: all %" PRIu64 " rounds are done, and it takes no more computers. %s",
+				   d->final_round, where);
 }

@@ -31,6 +31,8 @@ static enum rv_err take(struct service *s, int64_t now_us, const uint8_t key[NET
 	RV_TRY(service_recall(s, now_us, key, et));
 	bool is_new = core_find_key(s->core, key) < 0 && !core_is_joining(s->core, key);
 	if (is_new)
+		RV_TRY(service_check_open(s, et));
+	if (is_new)
 		RV_TRY(service_admit(s, now_us, key, rq, et));
 	return core_join(s->core, now_us, key, rq, is_new, member, et);
 }
@@ -38,7 +40,7 @@ static enum rv_err take(struct service *s, int64_t now_us, const uint8_t key[NET
 /* Counts a join that was refused; returns its fault. */
 static enum rv_err note(struct service *s, int64_t now_us, enum rv_err e, const struct rv_errtext *why,
 						struct rv_errtext *et) {
-	if (e == RV_E_AUTH || e == RV_E_INVALID || e == RV_E_FULL)
+	if (e == RV_E_AUTH || e == RV_E_INVALID || e == RV_E_FULL || e == RV_E_OVER)
 		service_note_refused_join(s, now_us, why->text);
 	return e == RV_OK ? RV_OK : rv_fail(et, e, "%s", why->text);
 }
@@ -53,7 +55,10 @@ static enum rv_err look(const struct service *s, const uint8_t key[NET_KEY_BYTES
 	if (core_find_key(s->core, key) >= 0 || core_is_joining(s->core, key))
 		return RV_OK;
 	RV_TRY(s->cfg.store->ops->away(s->cfg.store, key, 0, &away, &is_member, et));
-	return is_member ? RV_OK : service_look_at_invite(s, key, &rq, et);
+	if (is_member)
+		return RV_OK;
+	RV_TRY(service_check_open(s, et));
+	return service_look_at_invite(s, key, &rq, et);
 }
 
 enum rv_err service_check_invite(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,

@@ -42,6 +42,8 @@ int reply_status_of(enum rv_err e) {
 		return STATUS_BAD_REQUEST;
 	case RV_E_NOTFOUND:
 		return STATUS_NOT_FOUND;
+	case RV_E_OVER:
+		return STATUS_GONE;
 	case RV_E_WAITING:
 		return STATUS_ACCEPTED;
 	case RV_E_PROTOCOL:

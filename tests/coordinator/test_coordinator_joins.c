@@ -228,6 +228,42 @@ static void test_the_operators_word_comes_after(void **state) {
 	expect_member(b, &second, 1);
 }
 
+static enum rv_err look(struct service_bench *b, const struct joiner *j, struct rv_errtext *et) {
+	return service_check_invite(b->service, b->now_us, j->key, j->body, j->n, et);
+}
+
+/* A run that has ended says so before it looks at the invite, which is not spent, and where its
+ * weights are; its members are welcome. */
+static void test_a_run_that_has_ended_takes_nobody(void **state) {
+	enum { LATE = 9 };
+	struct service_bench *b = *state;
+	struct join_reply reply;
+	struct rv_errtext why;
+	bool waits;
+	for (uint8_t who = 1; who <= 2; who++)
+		assert_int_equal(bench_join(b, who, &reply), RV_OK);
+	struct joiner late = joiner_with_invite(b, LATE), member = late;
+	member.key[0] = 1;
+	for (int round = 0; round < 4; round++) {
+		assert_ok(look(b, &late, &et));
+		bench_commit_round(b);
+	}
+	assert_int_equal(look(b, &late, &why), RV_E_OVER);
+	assert_string_equal(why.text, "join: the run has ended: all 4 rounds are done, and it takes no more computers. For "
+								  "its weights ask the run's operator, who gave you the link");
+	assert_int_equal(service_set_model_at(b->service, "two\nlines", &why), RV_E_INVALID);
+	assert_ok(service_set_model_at(b->service, "https://example.org/model", &et));
+	bench_restart(b);
+	assert_int_equal(begin(b, &late, &waits, &why), RV_E_OVER);
+	assert_non_null(strstr(why.text, ". Its weights: https://example.org/model"));
+	assert_int_equal(service_find_member(b->service, late.key), -1);
+	assert_ok(look(b, &member, &et));
+	expect_member(b, &member, 0);
+	char text[SERVICE_ROLLBACK_BYTES];
+	assert_ok(service_rollback(b->service, b->now_us, 3, true, text, &et));
+	assert_ok(look(b, &late, &et)); /* the run goes on: its link is as good as before */
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_many_are_one_transaction, bench_set_up, bench_tear_down),
@@ -239,6 +275,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_use_that_is_not_durable_refuses_nobody, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_a_death_loses_nobody, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_the_operators_word_comes_after, bench_set_up, bench_tear_down),
+		cmocka_unit_test_setup_teardown(test_a_run_that_has_ended_takes_nobody, bench_set_up, bench_tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEARTBEAT_US = SIM_S, LINGER_US = 15 * SIM_S, GOODBYE_US = 2 * SIM_S };
+enum { HEARTBEAT_US = SIM_S, LINGER_US = 15 * SIM_S, ALONE_US = 30 * SIM_S, GOODBYE_US = 2 * SIM_S };
 
 static const int64_t WALL_US = SIM_WALL_S * (int64_t)SIM_S; /* the wall clocks when it all began */
 
@@ -95,6 +95,7 @@ void worker_open(struct sim *s, int host, uint32_t member) {
 									   .eval_every = 2,
 									   .eval_at_end = true,
 									   .linger_us = LINGER_US,
+									   .alone_us = ALONE_US,
 									   .goodbye_us = GOODBYE_US};
 	const struct session_ops ops = {
 		.ctx = w, .trainer = sim_trainer_ops, .disk = sim_disk_ops, .links = sim_links_ops, .control = sim_control_ops};

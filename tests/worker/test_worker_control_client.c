@@ -556,9 +556,11 @@ static enum rv_err keep_request(void *ctx, const struct http_request *rq, uint32
 	return RV_OK;
 }
 
+static enum rv_err refused_as;
+
 static void keep_refusal(void *ctx, enum rv_err e, const char *text) {
 	(void)ctx;
-	assert_int_equal(e, RV_E_AUTH);
+	refused_as = e;
 	(void)snprintf(refusal, sizeof refusal, "%s", text);
 }
 
@@ -569,6 +571,7 @@ static void expect_refusal(struct control_client *c, const char *body, const cha
 	assert_string_equal(asked.path, "/v1/join");
 	asked.done(asked.ctx, &reply);
 	assert_string_equal(refusal, text);
+	assert_int_equal(refused_as, RV_E_AUTH);
 }
 
 static void a_refusal_names_what_was_asked_once(void **state) {
@@ -615,6 +618,10 @@ static void the_invite_is_asked_about_before_the_configuration(void **state) {
 	}
 	assert_string_equal(after_invite(c, 403, "join: this invite is not known here\n"), "");
 	assert_string_equal(refusal, "join: the coordinator answers 403: this invite is not known here");
+	assert_int_equal(refused_as, RV_E_AUTH);
+	assert_string_equal(after_invite(c, 410, "join: the run has ended: all 7 rounds are done\n"), "");
+	assert_string_equal(refusal, "the run has ended: all 7 rounds are done");
+	assert_int_equal(refused_as, RV_E_OVER);
 	free(c);
 }
 

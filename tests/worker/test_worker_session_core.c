@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { H_ROUNDS = FIXTURE_ROUNDS, LINGER_US = 5000000, GOODBYE_US = 2000000, MAX_JOBS = 16 };
+enum { H_ROUNDS = FIXTURE_ROUNDS, LINGER_US = 5000000, ALONE_US = 9000000, GOODBYE_US = 2000000, MAX_JOBS = 16 };
 
 struct tables {
 	struct session_core *c;
@@ -204,6 +204,7 @@ static void begin_with(struct tables *t, uint64_t round, bool has_leases, int64_
 									   .eval_at_end = true,
 									   .has_leases = has_leases,
 									   .linger_us = LINGER_US,
+									   .alone_us = ALONE_US,
 									   .goodbye_us = GOODBYE_US};
 	const struct session_start start = {.round_memory = t->round_memory,
 										.round = {.member = FIXTURE_SELF,
@@ -320,6 +321,42 @@ static void test_one_that_is_started_again_lingers(void **state) {
 	assert_int_equal(session_core_phase(t->c), SESSION_LINGERING);
 	turn(t, 20);
 	assert_int_equal(session_core_phase(t->c), SESSION_SAVING);
+}
+
+/* One that is behind at the end of the run waits for a donor, and not for ever. */
+static void test_one_that_is_alone_at_the_end_ends(void **state) {
+	struct tables *t = *state;
+	begin_at(t, H_ROUNDS - 2);
+	follow(t, 1, RUN_DONE, H_ROUNDS, 0, 0);
+	assert_int_equal(t->said[SESSION_LOGS_ALONE], 1);
+	turn(t, ALONE_US - 10);
+	follow(t, 2, RUN_DONE, H_ROUNDS, 0, 1u << 5); /* a donor: as long again once it has gone */
+	turn(t, 2 * ALONE_US);
+	assert_int_equal(session_core_phase(t->c), SESSION_RUNNING);
+	follow(t, 3, RUN_DONE, H_ROUNDS, 0, 0);
+	turn(t, ALONE_US - 10);
+	assert_int_equal(session_core_phase(t->c), SESSION_RUNNING);
+	assert_true(session_core_deadline_us(t->c, t->now) <= t->now + 10);
+	turn(t, 10);
+	assert_int_equal(session_core_phase(t->c), SESSION_SAVING);
+	int any;
+	const struct state_copy copy = {.handle = &any, .has_replica = true};
+	answer(t, (struct trainer_answer){.work = TRAINER_END, .has_copy = true, .copy = copy});
+	store(t, RV_OK);
+	assert_int_equal(session_core_phase(t->c), SESSION_ENDED);
+	assert_int_equal(session_core_fault(t->c, NULL), RV_OK);
+	assert_true(session_core_was_alone(t->c) && !session_core_exported(t->c));
+	assert_int_equal(t->said[SESSION_LOGS_ALONE], 1);
+}
+
+/* Before the end of the run the others may come back. */
+static void test_one_that_is_alone_before_the_end_waits(void **state) {
+	struct tables *t = *state;
+	begin_at(t, 3);
+	follow(t, 1, RUN_OPEN, 5, 0, 0);
+	turn(t, 100 * ALONE_US);
+	assert_int_equal(session_core_phase(t->c), SESSION_RUNNING);
+	assert_int_equal(t->said[SESSION_LOGS_ALONE], 0);
 }
 
 static void test_it_ends_when_all_is_stored(void **state) {
@@ -666,6 +703,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_snapshot_is_installed_before_another_is_wanted, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_refused_snapshot_is_removed_and_wanted_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_that_is_started_again_lingers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_that_is_alone_at_the_end_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_that_is_alone_before_the_end_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_it_ends_when_all_is_stored, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_three_spoiled_contributions_are_enough, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_failing_disk_is_told_once_and_reported, setup, teardown),

@@ -31,6 +31,7 @@ enum {
 	HTTP_BAD_METHOD = 405,
 	HTTP_TIMEOUT = 408,
 	HTTP_CONFLICT = 409,
+	HTTP_GONE = 410,
 	HTTP_TOO_MANY = 429,
 	HTTP_SERVER_ERROR = 500,
 };
@@ -157,9 +158,12 @@ static void not_ok(struct call *k, const struct http_reply *r, const char *what)
 		failed(k, text);
 		return;
 	}
+	const bool is_over = r->status == HTTP_GONE;
+	if (is_over)
+		copy_line(r, what, text);
 	succeeded(k);
 	k->wanted = false;
-	c->owner.on_refused(c->owner.ctx, RV_E_AUTH, text);
+	c->owner.on_refused(c->owner.ctx, is_over ? RV_E_OVER : RV_E_AUTH, text);
 }
 
 static void start(struct call *k, struct http_request rq) {

@@ -57,7 +57,8 @@ struct control_client_owner {
 	/* Takes the answer to control_client_ask_reach, borrowed for the call; NULL: there is none, and
 	 * `why`; `final`: the coordinator refuses. */
 	void (*on_reach)(void *ctx, const struct reach_test_reply *reply, bool final, const char *why);
-	/* Reports a final refusal by the coordinator; the worker should end with it. */
+	/* Reports a final refusal by the coordinator; the worker should end with it. RV_E_OVER: the run
+	 * has ended, and takes no new member. */
 	void (*on_refused)(void *ctx, enum rv_err e, const char *text);
 	/* Reports, for the log, that the coordinator is unreachable (text: why) or reachable again. */
 	void (*on_away)(void *ctx, bool away, const char *text);

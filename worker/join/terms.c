@@ -52,6 +52,8 @@ static void add_run(struct text *t, const struct run_about *a, const struct term
 	add(t, "  text:       license: %s\n", stated(a->text_license));
 	add(t, "  model:      %s parameters; license of the result: %s\n", brief(n->parameters).at,
 		stated(a->model_license));
+	if (a->model_at[0])
+		add(t, "              given away at %s\n", a->model_at);
 	if (n->text_bytes > 0)
 		add(t, "  fetched:    the text comes from the coordinator and other members%s%s\n",
 			a->text_hosts[0] ? ", and from " : "", a->text_hosts);
@@ -116,6 +118,7 @@ struct rv_hash terms_hash(const struct run_about *about, const char *config) {
 	struct run_about stated_only = *about;
 	char lines[RUN_ABOUT_BYTES];
 	stated_only.round_s = 0;
+	stated_only.model_at[0] = '\0'; /* asks nothing of anybody, and may be known only at the end */
 	run_about_print(&stated_only, lines);
 	rv_hash_update(&h, lines, strlen(lines) + 1);
 	rv_hash_update(&h, config, strlen(config));

@@ -29,7 +29,7 @@ static void take_found(struct session_core *c, const struct session_start *start
 struct session_core *session_core_init(void *memory, const struct session_config *cfg, const struct session_ops *ops,
 									   const struct session_start *start, int64_t now_us) {
 	struct session_core *c = memory;
-	RV_ASSERT(cfg->linger_us >= 0 && cfg->goodbye_us >= 0);
+	RV_ASSERT(cfg->linger_us >= 0 && cfg->goodbye_us >= 0 && cfg->alone_us > 0);
 	*c = (struct session_core){.cfg = *cfg, .ops = *ops, .phase = SESSION_RUNNING};
 	c->round = round_core_init(start->round_memory, &start->round, start->boot, start->at_round, &start->chain,
 							   &start->progress, now_us);
@@ -68,6 +68,7 @@ static void check_end(const struct session_core *c) {
 	RV_ASSERT((c->why == WHY_ROLLED_BACK) == (c->next_term != 0));
 	RV_ASSERT(c->why != WHY_GIVEN_UP || c->fault != RV_OK);
 	RV_ASSERT(c->why != WHY_DONE || c->exported || c->asked);
+	RV_ASSERT(c->why != WHY_ALONE || !c->exported);
 	RV_ASSERT(c->why != WHY_ASKED || c->asked);
 	RV_ASSERT(c->phase != SESSION_LINGERING || c->exported);
 	bool done = c->phase == SESSION_EXPORTING || c->phase == SESSION_LINGERING;
@@ -133,6 +134,8 @@ int64_t session_core_deadline_us(const struct session_core *c, int64_t now_us) {
 		at_us = earlier(at_us, c->stop_by_us);
 	if (c->phase == SESSION_LINGERING)
 		at_us = earlier(at_us, c->linger_until_us);
+	if (c->alone_until_us != 0 && !leaves)
+		at_us = earlier(at_us, c->alone_until_us);
 	if (c->finishes && !leaves)
 		at_us = earlier(at_us, c->finish_by_us);
 	return at_us;
@@ -162,6 +165,10 @@ bool session_core_rolled_back(const struct session_core *c, uint64_t *round, uin
 
 bool session_core_exported(const struct session_core *c) {
 	return c->exported;
+}
+
+bool session_core_was_alone(const struct session_core *c) {
+	return c->why == WHY_ALONE;
 }
 
 bool session_core_storage_fails(const struct session_core *c) {

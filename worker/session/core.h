@@ -6,7 +6,7 @@
  *
  *   RUNNING -> EXPORTING -> LINGERING -> SAVING -> LEAVING -> ENDED
  *      |                                  ^
- *      +---- asked to stop, gave up, rolled back
+ *      +---- asked to stop, gave up, rolled back, alone at the end of the run
  *
  * rivulet-worker (worker/session/{trainer,disk,links,control}.c) and the simulator (tests/sim) link
  * this object and differ in the tables only. Operations are called from inside session_core_* and
@@ -40,7 +40,7 @@ enum session_event_type {
 	SESSION_LOGS_WRONG_STATE,    /* text: this worker's state is not the run's; it fetches a snapshot */
 	SESSION_LOGS_OLD_STORE,      /* text, document: the coordinator has an old copy of the run. Once */
 	SESSION_LOGS_REFUSED,        /* err, text: a document that contradicts what this worker knows */
-	SESSION_LOGS_ALONE,          /* round: the run is done, and no connected worker has what this one lacks */
+	SESSION_LOGS_ALONE,          /* round, document: the run is done, and nobody has what this one lacks. Once */
 	SESSION_LOGS_NO_WEIGHTS,     /* no connected worker has the weights that the run starts from. Once */
 	SESSION_LOGS_STARVING,       /* document: the run moves faster than this worker catches up. Once */
 	SESSION_LOGS_MISSING,        /* n workers are missing for a round; 0: none. When it changes */
@@ -155,6 +155,7 @@ struct session_config {
 	bool has_leases; /* the trainer reads what the document leases */
 	uint64_t eval_tokens;
 	int64_t linger_us;  /* a finished worker stays for peers this long after it last gave them state */
+	int64_t alone_us;   /* at the end of the run a worker that is behind waits this long for a donor */
 	int64_t goodbye_us; /* most time for the last report */
 };
 
@@ -240,7 +241,8 @@ enum rv_err session_core_fault(const struct session_core *c, struct rv_errtext *
 /* Returns true if the run was rolled back and this worker ended to restart there: the platform must
  * remove later files. */
 bool session_core_rolled_back(const struct session_core *c, uint64_t *round, uint64_t *term);
-bool session_core_exported(const struct session_core *c); /* returns true once the weights are written */
+bool session_core_exported(const struct session_core *c);  /* returns true once the weights are written */
+bool session_core_was_alone(const struct session_core *c); /* it ends as nobody gives it the end of the run */
 bool session_core_storage_fails(const struct session_core *c);
 bool session_core_disk_is_full(const struct session_core *c); /* the reason, or one of them */
 bool session_core_is_paused(const struct session_core *c);

@@ -24,7 +24,7 @@ static void begin_saving(struct session_core *c, enum session_why why) {
 static void begin_stop(struct session_core *c, int64_t now_us, enum session_why why) {
 	RV_ASSERT(why != WHY_NOT && why != WHY_ROLLED_BACK);
 	c->stop_by_us = now_us + c->cfg.goodbye_us;
-	session_log(c, &(struct session_event){.type = SESSION_LOGS_STOPPING, .n = why != WHY_DONE});
+	session_log(c, &(struct session_event){.type = SESSION_LOGS_STOPPING, .n = why != WHY_DONE && why != WHY_ALONE});
 	round_leave(c->round);
 	begin_saving(c, why);
 }
@@ -143,6 +143,29 @@ static bool waits_for_one_behind(const struct session_core *c) {
 	return any;
 }
 
+/* Returns true if the others have finished and left: what this worker lacks is on their disks. */
+static bool is_alone(const struct session_core *c) {
+	const struct document *d = round_document(c->round);
+	return d && d->phase == RUN_DONE && !c->installing && round_lacks_donors(c->round);
+}
+
+/* Ends a worker that nobody gives the end of the run. */
+static void check_alone(struct session_core *c, int64_t now_us) {
+	const uint64_t round = round_round(c->round);
+	if (!is_alone(c)) {
+		c->alone_until_us = 0;
+		return;
+	}
+	if (c->alone_until_us == 0)
+		c->alone_until_us = now_us + c->cfg.alone_us;
+	if (!c->logged.alone)
+		session_log(c, &(struct session_event){
+						   .type = SESSION_LOGS_ALONE, .round = round, .document = round_document(c->round)});
+	c->logged.alone = true;
+	if (now_us >= c->alone_until_us)
+		begin_stop(c, now_us, WHY_ALONE);
+}
+
 static void check_lingering(struct session_core *c, int64_t now_us) {
 	uint64_t given = c->ops.links.given_bytes(c->ops.ctx);
 	RV_ASSERT(given >= c->given_bytes);
@@ -166,7 +189,9 @@ static bool is_over(const struct session_core *c, int64_t now_us) {
 }
 
 void session_check_end(struct session_core *c, int64_t now_us) {
-	if (c->phase == SESSION_LINGERING)
+	if (c->phase == SESSION_RUNNING)
+		check_alone(c, now_us);
+	else if (c->phase == SESSION_LINGERING)
 		check_lingering(c, now_us);
 	else if (c->phase == SESSION_LEAVING && is_over(c, now_us))
 		c->phase = SESSION_ENDED;

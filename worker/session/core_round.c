@@ -16,12 +16,6 @@ static void log_text(const struct session_core *c, enum session_event_type type,
 					   .type = type, .round = round_round(c->round), .err = e, .text = text, .document = d});
 }
 
-/* Logs that the others have finished and left: what this worker lacks is on their disks. */
-static void log_if_alone(const struct session_core *c, const struct document *d) {
-	if (d->phase == RUN_DONE && round_round(c->round) < d->round && round_lacks_donors(c->round))
-		log_text(c, SESSION_LOGS_ALONE, RV_OK, "", d);
-}
-
 /* Logs that no connected worker has the weights that the run starts from. */
 static void log_if_lacking(struct session_core *c, const struct document *d) {
 	bool nobody = c->lacks_state && d->n_members == 0;
@@ -86,7 +80,6 @@ bool session_core_on_document(struct session_core *c, const struct document *d) 
 	c->ops.links.allow(c->ops.ctx, now);
 	session_note_roster(c, now);
 	log_missing(c);
-	log_if_alone(c, now);
 	log_if_lacking(c, now);
 	return true;
 }

@@ -10,7 +10,7 @@
 enum persist_state { PERSIST_IDLE, PERSIST_POSTED, PERSIST_AGAIN /* posted, and a later result waits */ };
 
 /* The reason for SAVING and later phases. */
-enum session_why { WHY_NOT, WHY_DONE, WHY_ASKED, WHY_GIVEN_UP, WHY_ROLLED_BACK };
+enum session_why { WHY_NOT, WHY_DONE, WHY_ALONE, WHY_ASKED, WHY_GIVEN_UP, WHY_ROLLED_BACK };
 
 /* The reduced bytes for the next APPLY. */
 struct session_result {
@@ -26,7 +26,7 @@ struct session_sent {
 
 struct session_logged {
 	bool old_store; /* logged, and no document was followed since */
-	bool no_weights, starving;
+	bool no_weights, starving, alone;
 	uint32_t missing;
 };
 
@@ -49,6 +49,7 @@ struct session_core {
 	enum rv_err fault;
 	struct rv_errtext fault_text;
 	int64_t stop_by_us, linger_until_us;
+	int64_t alone_until_us;              /* time at which it ends unless a donor comes; 0: it need not */
 	uint64_t next_term, next_term_round; /* WHY_ROLLED_BACK */
 	uint64_t given_bytes;                /* at the last look: lingering continues while it grows */
 	struct member_set roster;            /* the latest one */

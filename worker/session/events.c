@@ -2,6 +2,7 @@
 #include "worker/session/internal.h"
 
 #include "base/assert.h"
+#include "base/round_number.h"
 #include "base/short_number.h"
 #include "worker/session/member_list.h"
 
@@ -31,9 +32,9 @@ static void refused(struct session *s, const struct session_event *e) {
 
 static void alone(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_WARN, "alone", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
-			 "the run is done, but no connected worker has rounds %" PRIu64 " to %" PRIu64
-			 ", which this worker lacks: start another worker of the run, or stop this one",
-			 e->round, e->document->round - 1);
+			 "the run has ended: all %" PRIu64 " rounds are done. This worker has %" PRIu64
+			 " of them, and no member that has the others is there: it waits half a minute for one, and ends",
+			 e->document->round, e->round);
 }
 
 static void no_weights(struct session *s, const struct session_event *e) {
@@ -84,7 +85,8 @@ static void sends_less(struct session *s, const struct document *d, const struct
 					   rv_field_int("deadline_ms", d->slow_deadline_ms)),
 			 "round %" PRIu64 ": this worker sends %s: at %.1f Mbit/s up a whole one takes %.1f s, and the exchange "
 			 "should take %.1f s",
-			 d->round, less, (double)up * 8e-6, up > 0 ? whole / (double)up : 0.0, d->slow_deadline_ms / 1e3);
+			 round_number(d->round), less, (double)up * 8e-6, up > 0 ? whole / (double)up : 0.0,
+			 d->slow_deadline_ms / 1e3);
 }
 
 static void attempt(struct session *s, const struct session_event *e) {
@@ -100,8 +102,8 @@ static void attempt(struct session *s, const struct session_event *e) {
 					   rv_field_int("participants", document_participants(d)),
 					   rv_field_int("deadline_ms", d->deadline_ms),
 					   rv_field_int("slow_deadline_ms", d->slow_deadline_ms)),
-			 "round %" PRIu64 ": averaging among %d worker%s (attempt %u%s%s)", d->round, document_participants(d),
-			 document_participants(d) == 1 ? "" : "s", d->attempt, should, closes);
+			 "round %" PRIu64 ": averaging among %d worker%s (attempt %u%s%s)", round_number(d->round),
+			 document_participants(d), document_participants(d) == 1 ? "" : "s", d->attempt, should, closes);
 	if (self->codec != 0 || self->part != 0)
 		sends_less(s, d, self);
 }
@@ -113,14 +115,15 @@ static void suspects(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_WARN, "suspects",
 			 RV_FIELDS(rv_field_int("round", (int64_t)e->round), rv_field_int("attempt", e->attempt),
 					   rv_field_int("n", e->n), rv_field_str("members", members)),
-			 e->n != 0 ? "round %" PRIu64 ": nothing arrives from %s" : "round %" PRIu64 ": %s is silent now", e->round,
-			 members);
+			 e->n != 0 ? "round %" PRIu64 ": nothing arrives from %s" : "round %" PRIu64 ": %s is silent now",
+			 round_number(e->round), members);
 }
 
 static void spoiled(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_ERROR, "spoiled",
 			 RV_FIELDS(rv_field_int("round", (int64_t)e->round), rv_field_int("in_a_row", e->n)),
-			 "the training of round %" PRIu64 " is discarded and repeated from the run's state: %s", e->round, e->text);
+			 "the training of round %" PRIu64 " is discarded and repeated from the run's state: %s",
+			 round_number(e->round), e->text);
 }
 
 static void lease_lost(struct session *s, const struct session_event *e) {
@@ -129,7 +132,7 @@ static void lease_lost(struct session *s, const struct session_event *e) {
 		"round %" PRIu64
 		": this worker was away or unheard of for so long that others read what it had begun to read: it trains the "
 		"round again, with other sequences",
-		e->round);
+		round_number(e->round));
 }
 
 static void standstill(struct session *s, const struct session_event *e) {
@@ -141,6 +144,11 @@ static void standstill(struct session *s, const struct session_event *e) {
 
 /* ---- state from peers ---- */
 
+/* Returns the number of the file's round: a log entry is what its round changed. */
+static uint64_t number_of(const struct state_id *id) {
+	return id->kind == STATE_KIND_SNAPSHOT ? id->round : round_number(id->round);
+}
+
 static const char *name_of(const struct state_id *id) {
 	return id->kind == STATE_KIND_SNAPSHOT ? "state" : "log";
 }
@@ -149,13 +157,13 @@ static void fetching(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_INFO, "fetch",
 			 RV_FIELDS(rv_field_str("what", e->id->kind == STATE_KIND_SNAPSHOT ? "snapshot" : "log"),
 					   rv_field_int("round", (int64_t)e->round)),
-			 "catching up: the %s of round %" PRIu64 " from other members", name_of(e->id), e->round);
+			 "catching up: the %s of round %" PRIu64 " from other members", name_of(e->id), number_of(e->id));
 }
 
 static void fetch_failed(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_ERROR, "fetch_failed",
 			 RV_FIELDS(rv_field_int("round", (int64_t)e->round), rv_field_str("error", rv_err_name(e->err))),
-			 "the %s of round %" PRIu64 " cannot be fetched now: %s", name_of(e->id), e->round, e->text);
+			 "the %s of round %" PRIu64 " cannot be fetched now: %s", name_of(e->id), number_of(e->id), e->text);
 }
 
 static void in_memory(struct session *s, const struct session_event *e) {
@@ -274,6 +282,12 @@ static void rollback(struct session *s, const struct session_event *e) {
 			 session_core_exported(s->core) ? "; the weights written here are of a state that was taken back" : "");
 }
 
+/* Returns the number of the round that this worker is in. */
+static uint64_t open_round(const struct session *s) {
+	const uint64_t round = round_round(session_round(s)), last = (uint64_t)s->member.config.rounds;
+	return round < last ? round_number(round) : last;
+}
+
 /* Logs, as the last event, what is saved and how to go on. */
 static void stopped_event(struct session *s) {
 	const char *dir = s->opt->dir;
@@ -290,14 +304,14 @@ static void stopped_event(struct session *s) {
 			"stopped in round %" PRIu64 ", and not all is saved: %s has no room or failed (see `storage` above); make "
 			"room: rivulet-worker --dir %s then goes on from what is saved, and fetches the rounds it lacks from "
 			"peers",
-			round_round(session_round(s)), dir, dir);
+			open_round(s), dir, dir);
 	else if (!session_core_exported(s->core))
 		rv_event(s->events, RV_INFO, "stopped",
 				 RV_FIELDS(rv_field_int("round", (int64_t)round_round(session_round(s)))),
 				 "stopped in round %" PRIu64 " of %" PRId64
 				 "; all is saved: rivulet-worker --dir %s goes on from there. So far "
 				 "this computer gave its part to %" PRIu64 " rounds: thank you",
-				 round_round(session_round(s)), s->member.config.rounds, dir, s->sums.given_rounds);
+				 open_round(s), s->member.config.rounds, dir, s->sums.given_rounds);
 }
 
 static void log_done(struct session *s) {
@@ -315,11 +329,27 @@ static void log_done(struct session *s) {
 			 dir);
 }
 
+/* Logs that the run has ended without this worker, which nobody gave its last rounds. */
+static void log_alone(struct session *s) {
+	const uint64_t round = round_round(session_round(s));
+	char where[RUN_ABOUT_MODEL_BYTES];
+	run_about_where(&s->about, where);
+	rv_event(s->events, RV_INFO, "over",
+			 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_int("rounds", s->member.config.rounds),
+					   rv_field_int("given_rounds", (int64_t)s->sums.given_rounds)),
+			 "The run has ended: all %" PRId64 " rounds are done, %" PRIu64
+			 " of them with a part of this computer. It has the state after %" PRIu64
+			 ", and no member gives it the rest. %s. If one that has the end starts again: rivulet-worker --dir %s",
+			 s->member.config.rounds, s->sums.given_rounds, round, where, s->opt->dir);
+}
+
 void session_log_end(struct session *s) {
 	uint64_t round, term;
 	bool up = session_is_up(s);
 	if (up && session_core_exported(s->core) && !session_core_rolled_back(s->core, &round, &term))
 		log_done(s);
+	else if (up && session_core_was_alone(s->core))
+		log_alone(s);
 	else if (s->signals.asked)
 		stopped_event(s);
 }

@@ -95,8 +95,15 @@ static void on_waiting(void *ctx, const char *text) {
 			 "not a member yet: %s. Tell it to the operator; this worker waits, and asks every few seconds", text);
 }
 
+/* A worker that waited, as it was asked to, has nothing to be blamed for when the run ends. */
 static void on_refused(void *ctx, enum rv_err e, const char *text) {
-	session_fail(ctx, e, text);
+	struct session *s = ctx;
+	if (e != RV_E_OVER || s->waits_for[0] == '\0') {
+		session_fail(s, e, text);
+		return;
+	}
+	rv_event(s->events, RV_INFO, "over", RV_NO_FIELDS, "%s. This worker was not a member yet, and ends", text);
+	s->over = true;
 }
 
 static void on_away(void *ctx, bool away, const char *text) {

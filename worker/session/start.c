@@ -104,7 +104,7 @@ static bool saves_encodings(const struct run_config *run) {
 }
 
 static struct session_config core_config_of(const struct session *s) {
-	enum { LINGER_US = 15 * RV_US_PER_S, GOODBYE_US = 2 * RV_US_PER_S };
+	enum { LINGER_US = 15 * RV_US_PER_S, ALONE_US = 2 * LINGER_US, GOODBYE_US = 2 * RV_US_PER_S };
 	const struct run_config *run = &s->member.config;
 	return (struct session_config){.member = s->member.member,
 								   .rounds = (uint64_t)run->rounds,
@@ -116,6 +116,7 @@ static struct session_config core_config_of(const struct session *s) {
 								   .has_leases = run->data_hash[0] != '\0',
 								   .eval_tokens = (uint64_t)s->opt->eval_tokens,
 								   .linger_us = LINGER_US,
+								   .alone_us = ALONE_US,
 								   .goodbye_us = GOODBYE_US};
 }
 

@@ -39,6 +39,10 @@ static struct doing doing_before(const struct session *s) {
 
 static struct doing doing_in_round(struct session *s) {
 	const struct trainer_progress p = trainer_progress(s->trainer);
+	const struct document *d = round_document(session_round(s));
+	if (d && d->phase == RUN_DONE && round_lacks_donors(session_round(s)))
+		return (struct doing){"waiting", "The run has ended, and no member that has its last state is there: this "
+										 "worker waits half a minute for one, and ends."};
 	if (session_core_missing_workers(s->core) > 0)
 		return (struct doing){"waiting", "Waiting for more workers: the run needs them to go on."};
 	switch (round_phase(session_round(s))) {
@@ -95,10 +99,10 @@ static json_t *about_run(const struct session *s) {
 	char id[2 * NET_RUN_ID_BYTES + 1], coordinator[NET_ADDR_BYTES] = "";
 	rv_hex_encode(s->member.invite.run_id, NET_RUN_ID_BYTES, id);
 	(void)address_format(&s->member.invite.coordinator, coordinator);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "name", s->about.name, "purpose",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "name", s->about.name, "purpose",
 					 s->about.purpose, "operator", s->about.operator_name, "text_license", s->about.text_license,
-					 "model_license", s->about.model_license, "id", id, "coordinator", coordinator, "parameters",
-					 session_is_up(s) ? whole(s->store.cfg.n) : json_null(), "rounds",
+					 "model_license", s->about.model_license, "model_at", s->about.model_at, "id", id, "coordinator",
+					 coordinator, "parameters", session_is_up(s) ? whole(s->store.cfg.n) : json_null(), "rounds",
 					 s->member.joined ? json_integer(s->member.config.rounds) : json_null());
 }
 
