@@ -20,8 +20,8 @@ struct run_about {
 
 enum { RUN_ABOUT_BYTES = 2048 };
 
-/* The options: run-name, purpose, operator, text-license, text-hosts, model-license, model-at. Ended
- * by name == NULL. */
+/* The options: run-name, purpose, operator, text-license, text-hosts, model-license, model-at. The
+ * list ends with name == NULL. */
 extern const struct rv_option run_about_options[];
 
 /* Checks that every text is one line that can be read back from a configuration file. RV_E_INVALID
