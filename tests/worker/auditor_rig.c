@@ -82,8 +82,8 @@ static bool is_busy(void *ctx, uint32_t member) {
 
 static void *take(void *ctx, size_t bytes) {
 	(void)ctx;
-	w.taken++;
-	return malloc(bytes);
+	w.taken += !w.is_short;
+	return w.is_short ? NULL : malloc(bytes);
 }
 
 static void give(void *ctx, void *memory) {

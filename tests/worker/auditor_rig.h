@@ -14,9 +14,10 @@ struct auditor_world {
 	uint8_t data[MEMBERS][CHUNKS][BYTES];
 	struct rv_hash nodes[MEMBERS][2 * CHUNKS + MERKLE_LEVELS];
 	bool linked[MEMBERS], own_is_there, busy, relayed;
-	bool beyond;  /* no contributions of those that are missing make the mean */
-	int looked;   /* times that this was asked */
-	unsigned had; /* members whose pieces were there, by bits */
+	bool beyond;   /* no contributions of those that are missing make the mean */
+	int looked;    /* times that this was asked */
+	unsigned had;  /* members whose pieces were there, by bits */
+	bool is_short; /* there is no memory for pieces */
 	int taken, judged;
 	enum audit_verdict verdict;
 	uint8_t kind;       /* of the audit that is judged */

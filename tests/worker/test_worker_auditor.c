@@ -341,6 +341,139 @@ static void a_lie_behind_silence_or_a_false_piece_is_wrong(void **state) {
 	assert_int_equal(w.had, 1u << 0 | 1u << SELF);
 }
 
+/* ---- audits that are set aside ---- */
+
+enum { OTHER = 1 }; /* a chunk of an honest owner; CHUNK is that of member 2, which lies */
+
+/* Has OTHER and CHUNK audited, OTHER first. */
+static void order_two(void) {
+	doc.phase = RUN_OPEN;
+	doc.round = 8;
+	doc.n_audits = 2;
+	doc.audits[0] = (struct audit_order){.round = 7, .attempt = 2, .chunk = OTHER};
+	doc.audits[1] = (struct audit_order){.round = 7, .attempt = 2, .chunk = CHUNK};
+	auditor_follow(w.a, w.now_us, &doc);
+}
+
+/* Begins both, and lets member 2 end its link while it owes its piece of OTHER. */
+static void begin_two(void) {
+	open_world();
+	auditor_note_roster(w.a, &doc);
+	order_two();
+	w.chunk = OTHER;
+	assert_true(is_asked(0) && is_asked(2));
+	assert_int_equal(answer(0), RV_OK);
+	auditor_link_down(w.a, w.now_us, 2, true);
+	auditor_tick(w.a, w.now_us);
+	assert_true(is_open() && w.looked == 1);
+	w.chunk = CHUNK;
+}
+
+/* Returns the result of the chunk; NULL: there is none. */
+static const struct audit_result *result_of(uint32_t chunk) {
+	static struct report r;
+	auditor_report(w.a, &r);
+	for (int i = 0; i < r.n_verdicts; i++)
+		if (r.verdicts[i].chunk == chunk)
+			return &r.verdicts[i];
+	return NULL;
+}
+
+static void wait_until(int64_t now_us) {
+	w.now_us = now_us;
+	auditor_tick(w.a, w.now_us);
+}
+
+/* The liar's own chunk is looked at before it has ended three links, or patience has, and though it
+ * was asked for no piece of that. Then the other audit goes on, with the pieces that it has. */
+static void a_look_in_vain_lets_the_next_audit_go_first(void **state) {
+	(void)state;
+	const struct rv_hash beyond = audit_beyond();
+	begin_two();
+	assert_true(is_asked(0));
+	w.beyond = true;
+	assert_int_equal(answer(0), RV_OK);
+	wait_until(w.now_us);
+	assert_true(w.looked == 2 && w.had == (1u << 0 | 1u << SELF));
+	assert_true(result_of(CHUNK) != NULL && result_of(OTHER) == NULL && w.taken == 1);
+	assert_true(rv_hash_equal(&result_of(CHUNK)->found, &beyond));
+	w.beyond = false;
+	w.chunk = OTHER;
+	wait_until(w.now_us + AUDITOR_AFTER_CUT_US);
+	assert_true(is_asked(2) && !is_asked(0));
+	assert_int_equal(answer(2), RV_OK);
+	assert_true(w.judged == 1 && result_of(OTHER)->verdict == AUDIT_RIGHT && w.taken == 0);
+}
+
+/* Its time stands still, and cuts count as if nothing had come between them: it names the member
+ * as late, and as surely, as it would alone. */
+static void one_set_aside_keeps_its_patience_and_cuts(void **state) {
+	(void)state;
+	for (int silent = 0; silent < 2; silent++) {
+		begin_two();
+		assert_true(is_asked(0));
+		wait_until(PATIENCE_US / 2); /* member 0 has a slow line */
+		assert_int_equal(answer(0), RV_OK);
+		wait_until(w.now_us);
+		assert_true(is_open() && w.looked == 2 && w.taken == 2);
+		w.chunk = OTHER;
+		for (int i = 1; i < AUDITOR_CUTS && !silent; i++) {
+			assert_true(is_open() && is_asked(2));
+			auditor_link_down(w.a, w.now_us, 2, true);
+			wait_until(w.now_us + AUDITOR_AFTER_CUT_US);
+		}
+		if (silent) {
+			assert_int_equal(auditor_deadline_us(w.a), w.now_us + PATIENCE_US);
+			wait_until(w.now_us + PATIENCE_US - 1);
+			assert_true(is_open());
+			wait_until(w.now_us + 1);
+		}
+		assert_true(result_of(OTHER) != NULL && result_of(CHUNK) == NULL && w.taken == 1);
+		assert_true(result_of(OTHER)->verdict == AUDIT_WITHHELD && result_of(OTHER)->member == 2);
+		if (!silent)
+			assert_int_equal(close_world(NULL), 0);
+	}
+}
+
+/* All were looked at in vain: they go on one after the other, the one first whose answer is under
+ * way. */
+static void those_set_aside_go_on_one_after_the_other(void **state) {
+	(void)state;
+	begin_two();
+	wait_until(w.now_us + AUDITOR_AFTER_CUT_US);
+	assert_true(is_asked(0) && is_asked(2));
+	assert_int_equal(answer(0), RV_OK);
+	wait_until(w.now_us);
+	assert_true(is_open() && w.looked == 2);
+	assert_int_equal(answer(2), RV_OK);
+	assert_true(result_of(CHUNK) != NULL && result_of(OTHER) == NULL);
+	w.chunk = OTHER;
+	assert_true(is_asked(2));
+	assert_int_equal(answer(2), RV_OK);
+	assert_true(result_of(OTHER) != NULL && w.judged == 2);
+}
+
+/* It has to wait for those set aside; it is not unable. */
+static void without_memory_the_next_audit_waits(void **state) {
+	(void)state;
+	open_world();
+	auditor_note_roster(w.a, &doc);
+	order_two();
+	w.chunk = OTHER;
+	assert_true(is_asked(0) && is_asked(2));
+	assert_int_equal(answer(0), RV_OK);
+	w.is_short = true;
+	auditor_link_down(w.a, w.now_us, 2, true);
+	wait_until(w.now_us + AUDITOR_AFTER_CUT_US);
+	assert_true(is_open() && w.looked == 1 && w.taken == 1);
+	assert_true(is_asked(2));
+	w.is_short = false;
+	assert_int_equal(answer(2), RV_OK);
+	wait_until(w.now_us);
+	w.chunk = CHUNK;
+	assert_true(is_asked(0) && is_asked(2) && result_of(OTHER) != NULL && result_of(CHUNK) == NULL);
+}
+
 static void what_this_worker_lacks_makes_it_unable(void **state) {
 	(void)state;
 	open_world();
@@ -407,6 +540,10 @@ int main(void) {
 		cmocka_unit_test_teardown(a_mean_that_no_hidden_piece_makes_is_wrong_at_once, close_world),
 		cmocka_unit_test_teardown(a_mean_within_reach_is_looked_at_once_and_waited_for, close_world),
 		cmocka_unit_test_teardown(a_lie_behind_silence_or_a_false_piece_is_wrong, close_world),
+		cmocka_unit_test_teardown(a_look_in_vain_lets_the_next_audit_go_first, close_world),
+		cmocka_unit_test_teardown(one_set_aside_keeps_its_patience_and_cuts, close_world),
+		cmocka_unit_test_teardown(those_set_aside_go_on_one_after_the_other, close_world),
+		cmocka_unit_test_teardown(without_memory_the_next_audit_waits, close_world),
 		cmocka_unit_test_teardown(what_this_worker_lacks_makes_it_unable, close_world),
 		cmocka_unit_test_teardown(an_order_that_is_gone_is_left, close_world),
 		cmocka_unit_test_teardown(what_was_not_asked_for_is_a_breach, close_world),

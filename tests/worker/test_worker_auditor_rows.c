@@ -133,6 +133,21 @@ static void a_final_owner_that_gives_nothing_withholds(void **state) {
 	expect(AUDIT_UNABLE, FINAL);
 }
 
+/* Nor does it hold up an audit for which it is not needed. */
+static void a_final_owner_that_cuts_is_set_aside(void **state) {
+	(void)state;
+	open_rows();
+	order_of(AUDIT_OF_MEAN, 2, sums_hash());
+	doc.audits[doc.n_audits] = doc.audits[1];
+	doc.audits[doc.n_audits++].member = 2;
+	doc.audits[2].sum = (struct rv_hash){{1}};
+	auditor_follow(w.a, w.now_us, &doc);
+	assert_true(asks_for_sum(FINAL, 0) && !asks_for_sum(2, 0));
+	auditor_link_down(w.a, w.now_us, FINAL, true);
+	auditor_tick(w.a, w.now_us);
+	assert_true(is_open() && w.looked == 0 && asks_for_sum(2, 0));
+}
+
 /* An order of another attempt, or of one row where there were several. */
 static void what_does_not_fit_the_roster_cannot_be_audited(void **state) {
 	(void)state;
@@ -150,6 +165,7 @@ int main(void) {
 		cmocka_unit_test_teardown(sums_that_were_not_shown_are_withheld, close_world),
 		cmocka_unit_test_teardown(a_sum_of_another_length_is_withheld, close_world),
 		cmocka_unit_test_teardown(a_final_owner_that_gives_nothing_withholds, close_world),
+		cmocka_unit_test_teardown(a_final_owner_that_cuts_is_set_aside, close_world),
 		cmocka_unit_test_teardown(what_does_not_fit_the_roster_cannot_be_audited, close_world),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

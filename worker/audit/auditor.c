@@ -92,9 +92,11 @@ void auditor_roster_of(const struct document *d, struct auditor_roster *out) {
 void auditor_note_roster(struct auditor *a, const struct document *d) {
 	struct auditor_roster *r = &a->rosters[d->round % AUDITOR_ROUNDS];
 	RV_ASSERT(d->phase == RUN_REDUCE);
-	struct lane *l = &a->lanes[LANE_AVERAGES];
-	if (l->at >= 0 && l->roster == r)
-		average_conclude(a, l, AUDIT_UNABLE, NET_NO_MEMBER, NULL); /* it took too long, or its round was taken back */
+	for (int i = LANE_AVERAGES; i < LANE_TRAINING; i++) {
+		struct lane *l = &a->lanes[i];
+		if (l->at >= 0 && l->roster == r) /* it took too long, or its round was taken back */
+			average_conclude(a, l, AUDIT_UNABLE, NET_NO_MEMBER, NULL);
+	}
 	read_roster(d, r);
 }
 
@@ -202,10 +204,36 @@ static bool is_repeating(const struct auditor *a) {
 	return false;
 }
 
+/* Returns the order in which audits of averages go on: those that were not set aside; then those
+ * whose answer is under way, as no other one can ask that member; then the oldest orders. */
+static int rank_of(const struct lane *l) {
+	for (int i = 0; i < l->n && l->aside; i++)
+		if (l->pieces[i].state == PIECE_ASKED)
+			return MAX_ORDERS + l->at;
+	return l->aside ? 2 * MAX_ORDERS + l->at : l->at;
+}
+
+/* Returns the audit of an average that goes on; NULL: none is under way. */
+static const struct lane *first_average(const struct auditor *a) {
+	const struct lane *first = NULL;
+	for (int i = LANE_AVERAGES; i < LANE_TRAINING; i++) {
+		const struct lane *l = &a->lanes[i];
+		if (l->at >= 0 && (first == NULL || rank_of(l) < rank_of(first)))
+			first = l;
+	}
+	return first;
+}
+
+bool lane_stands_still(const struct auditor *a, const struct lane *l) {
+	return l->at >= 0 && l < &a->lanes[LANE_TRAINING] && l != first_average(a);
+}
+
 /* Returns the lane in which the order can begin; NULL: it has to wait. */
 static struct lane *lane_for(struct auditor *a, const struct order *o) {
 	const int first = o->scores ? LANE_TRAINING : LANE_AVERAGES, end = o->scores ? LANES : LANE_TRAINING;
-	if (o->scores && (author_is_busy(a, &o->score) || (o->score.repeat && is_repeating(a))))
+	const struct lane *average = first_average(a);
+	if (o->scores ? author_is_busy(a, &o->score) || (o->score.repeat && is_repeating(a))
+				  : average != NULL && !average->aside)
 		return NULL;
 	for (int i = first; i < end; i++)
 		if (a->lanes[i].at < 0)
@@ -222,6 +250,7 @@ static void begin(struct auditor *a, int64_t now_us, int order) {
 	l->stage = STAGE_SENT;
 	l->repeats = false;
 	l->looked = 0;
+	l->aside = false;
 	l->until_us = now_us + a->patience_us;
 	if (a->orders[order].scores)
 		training_begin(a, now_us, l);
@@ -266,15 +295,25 @@ void auditor_wait_on(const struct auditor *a, int64_t now_us, struct lane *l) {
 	l->until_us = now_us + a->patience_us < l->latest_us ? now_us + a->patience_us : l->latest_us;
 }
 
-/* While this worker's line and its members' carry an exchange, time of repeats stands still, and a
- * tenth of it passes for an average: donors give auditors so much of what an exchange sends. */
+/* Returns how much of so much time does not count for an audit. While this worker's line and its
+ * members' carry an exchange, that of repeats stands still, and a tenth of it passes for an
+ * average: donors give auditors so much of what an exchange sends. */
+static int64_t still_of(const struct auditor *a, const struct lane *l, int64_t us) {
+	const bool trains = l >= &a->lanes[LANE_TRAINING];
+	if (lane_stands_still(a, l))
+		return us;
+	if (!a->exchanging || (trains && (!l->repeats || l->whole)))
+		return 0;
+	return trains ? us : us - us / 10;
+}
+
 static void stand_still(struct auditor *a, int64_t now_us) {
 	const int64_t us = now_us - a->turned_us;
-	for (int i = 0; i < LANES && a->exchanging; i++) {
+	for (int i = 0; i < LANES; i++) {
 		struct lane *l = &a->lanes[i];
-		if (l->at < 0 || (i >= LANE_TRAINING && (!l->repeats || l->whole)))
+		const int64_t still_us = l->at >= 0 ? still_of(a, l, us) : 0;
+		if (still_us == 0)
 			continue;
-		const int64_t still_us = i >= LANE_TRAINING ? us : us - us / 10;
 		l->until_us += still_us;
 		l->paced_us += still_us;
 		l->latest_us += still_us;
@@ -291,10 +330,11 @@ void auditor_tick(struct auditor *a, int64_t now_us) {
 	stand_still(a, now_us);
 	for (int i = 0; i < LANES; i++)
 		pieces_make_ready(a->lanes[i].pieces, a->lanes[i].n, now_us);
-	if (a->lanes[LANE_AVERAGES].at >= 0)
-		average_look(a, &a->lanes[LANE_AVERAGES]);
+	for (int i = LANE_AVERAGES; i < LANE_TRAINING; i++)
+		if (a->lanes[i].at >= 0)
+			average_look(a, &a->lanes[i]);
 	for (int i = 0; i < LANES; i++)
-		if (a->lanes[i].at >= 0 && now_us >= a->lanes[i].until_us)
+		if (a->lanes[i].at >= 0 && now_us >= a->lanes[i].until_us && !lane_stands_still(a, &a->lanes[i]))
 			give_up(a, now_us, &a->lanes[i]);
 	make_place(a, now_us);
 	for (int i = 0; i < a->n_orders; i++)
@@ -310,7 +350,7 @@ static int64_t lane_deadline_us(const struct lane *l) {
 int64_t auditor_deadline_us(const struct auditor *a) {
 	int64_t first = INT64_MAX;
 	for (int i = 0; i < LANES; i++) {
-		const int64_t at = lane_deadline_us(&a->lanes[i]);
+		const int64_t at = lane_stands_still(a, &a->lanes[i]) ? INT64_MAX : lane_deadline_us(&a->lanes[i]);
 		first = at < first ? at : first;
 	}
 	return first;

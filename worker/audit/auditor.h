@@ -42,11 +42,19 @@
  * blames no honest owner, whatever became of it: means within reach of the limit of norms are
  * possible (outer/merge_reach.h).
  *
- * One audit of an average is under way at a time, and beside it all of training whose authors
- * differ: a slow sender holds up no other audit. The owner scores one contribution at a time. A
- * member is asked for one chunk at a time. Results are repeated in each report
- * until the document orders them no more. No I/O, no clock; memory of pieces is the owner's. One
- * thread. */
+ * One audit of an average goes on at a time. One that has looked in vain is set aside: those that
+ * have not looked go first, so that a liar which keeps its piece of honest owners' chunks does not
+ * keep its own from being looked at; then the others go on, the oldest first. It keeps its pieces,
+ * patience and counts of cuts meanwhile, and its time stands still. If it dropped them, it would
+ * fetch all again for each turn, and honest members give an auditor only so much
+ * (worker/transfer/donor_budget.h): they would seem to withhold. One with which more than
+ * AUDITOR_ASIDE_BYTES would be held waits for those set aside. An audit also looks as soon as all
+ * that it lacks is of members that owe theirs to one set aside.
+ *
+ * Beside it go all audits of training whose authors differ: a slow sender holds up no other one.
+ * The owner scores one contribution at a time. A member is asked for one chunk at a time. Results
+ * are repeated in each report until the document orders them no more. No I/O, no clock; memory of
+ * pieces is the owner's. One thread. */
 #ifndef RV_WORKER_AUDIT_AUDITOR_H
 #define RV_WORKER_AUDIT_AUDITOR_H
 
@@ -59,7 +67,8 @@ enum {
 	AUDITOR_AGAIN_US = 2 * 1000 * 1000, /* after a NONE */
 	AUDITOR_CUTS = 3,
 	AUDITOR_LEAST_BYTES_PER_S = 128 * 1024, /* of an auditor's line, for all pieces of an average */
-	AUDITOR_AFTER_CUT_US = 1000 * 1000      /* asked at once, a link would be down all the time */
+	AUDITOR_AFTER_CUT_US = 1000 * 1000,     /* asked at once, a link would be down all the time */
+	AUDITOR_ASIDE_BYTES = 8 << 20           /* of pieces of averages, if some are set aside */
 };
 
 /* A participant of an attempt, as far as an audit needs it. */

@@ -35,7 +35,7 @@ bool auditor_send(struct auditor *a, int64_t now_us, uint32_t member, struct pee
 	for (int i = 0; i < LANES; i++) {
 		struct lane *l = &a->lanes[i];
 		struct piece *p = pieces_find(l->pieces, l->n, member);
-		if (p == NULL || p->state != PIECE_WANTED || now_us < p->ready_us)
+		if (p == NULL || p->state != PIECE_WANTED || now_us < p->ready_us || lane_stands_still(a, l))
 			continue;
 		const struct frame_fetch f = lane_fetch(a, l);
 		p->state = PIECE_ASKED;

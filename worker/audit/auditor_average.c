@@ -60,20 +60,33 @@ void average_lack(struct auditor *a, struct lane *l, enum audit_verdict verdict,
 		average_conclude(a, l, verdict, member, NULL);
 }
 
-static bool will_hardly_come(const struct auditor *a, const struct piece *p) {
-	return p->cuts > 0 || p->refused || !auditor_is_linked(a, p);
+/* Returns true if an audit that was set aside lacks a piece of that member. */
+static bool owes_aside(struct auditor *a, uint32_t member) {
+	for (int i = LANE_AVERAGES; i < LANE_TRAINING; i++) {
+		struct lane *l = &a->lanes[i];
+		const struct piece *p = l->at >= 0 && l->aside ? pieces_find(l->pieces, l->n, member) : NULL;
+		if (p != NULL && p->state != PIECE_HERE)
+			return true;
+	}
+	return false;
+}
+
+static bool will_hardly_come(struct auditor *a, const struct lane *l, const struct piece *p) {
+	return p->cuts > 0 || p->refused || !auditor_is_linked(a, p) || (!l->aside && owes_aside(a, p->from->member));
 }
 
 void average_look(struct auditor *a, struct lane *l) {
 	const int here = count_here(l);
-	bool all = here > l->looked;
+	bool all = here > l->looked || !l->aside;
 	for (int i = 0; i < l->n && all; i++)
-		all = l->pieces[i].state == PIECE_HERE || will_hardly_come(a, &l->pieces[i]);
+		all = l->pieces[i].state == PIECE_HERE || will_hardly_come(a, l, &l->pieces[i]);
 	if (!all)
 		return;
-	l->looked = here;
 	const struct rv_hash beyond = audit_beyond();
-	if (is_beyond(a, l))
+	const bool more = here > l->looked;
+	l->looked = here;
+	l->aside = true;
+	if (more && is_beyond(a, l))
 		average_conclude(a, l, AUDIT_WRONG, NET_NO_MEMBER, &beyond);
 }
 
@@ -122,6 +135,20 @@ static void give_time(const struct auditor *a, int64_t now_us, struct lane *l) {
 	l->latest_us = now_us + a->patience_us + (int64_t)us;
 }
 
+bool average_take(struct auditor *a, struct lane *l, size_t bytes) {
+	size_t held = 0;
+	for (int i = LANE_AVERAGES; i < LANE_TRAINING; i++)
+		held += a->lanes[i].memory != NULL ? a->lanes[i].bytes : 0;
+	if (bytes > 0 && (held == 0 || held + bytes <= AUDITOR_ASIDE_BYTES))
+		l->memory = a->ops.take(a->ops.ctx, bytes);
+	l->bytes = bytes;
+	if (l->memory == NULL && bytes > 0 && held > 0)
+		lane_leave(a, l);
+	else if (l->memory == NULL)
+		average_conclude(a, l, AUDIT_UNABLE, NET_NO_MEMBER, NULL);
+	return l->memory != NULL;
+}
+
 void average_begin(struct auditor *a, int64_t now_us, struct lane *l) {
 	const struct audit_order *o = &lane_order(a, l)->of;
 	l->roster = roster_of(a, o);
@@ -131,13 +158,8 @@ void average_begin(struct auditor *a, int64_t now_us, struct lane *l) {
 		mean_begin(a, now_us, l);
 		return;
 	}
-	const size_t bytes = l->roster != NULL ? list_pieces(a, l, o) : 0;
-	if (bytes > 0)
-		l->memory = a->ops.take(a->ops.ctx, bytes);
-	if (l->memory == NULL) {
-		average_conclude(a, l, AUDIT_UNABLE, NET_NO_MEMBER, NULL);
+	if (!average_take(a, l, l->roster != NULL ? list_pieces(a, l, o) : 0))
 		return;
-	}
 	give_time(a, now_us, l);
 	uint8_t *next = l->memory;
 	for (int i = 0; i < l->n; i++) {

@@ -30,12 +30,8 @@ void mean_begin(struct auditor *a, int64_t now_us, struct lane *l) {
 		l->roster != NULL && o->member != a->self ? a->ops.sum_bytes(a->ops.ctx, o->round, o->chunk) : 0;
 	l->author = (struct auditor_member){.member = o->member};
 	l->row = 0;
-	if (bytes > 0)
-		l->memory = a->ops.take(a->ops.ctx, bytes * (size_t)l->roster->n_rows);
-	if (l->memory == NULL) {
-		average_conclude(a, l, AUDIT_UNABLE, NET_NO_MEMBER, NULL);
+	if (!average_take(a, l, bytes > 0 ? bytes * (size_t)l->roster->n_rows : 0))
 		return;
-	}
 	give_time(a, now_us, l, bytes);
 	ask_for_row(l, bytes);
 }

@@ -27,20 +27,22 @@ struct order {
  * the first. */
 enum stage { STAGE_SENT, STAGE_BEGIN, STAGE_END };
 
-/* An audit under way. The first lane is for averages, the others for training: one whose sender is
- * slow does not hold up the others. */
-enum { LANE_AVERAGES, LANE_TRAINING, LANES = LANE_TRAINING + NET_MAX_SCORES };
+/* An audit under way. The first lanes are for averages, of which all but one stand still; the
+ * others for training: one whose sender is slow does not hold up the others. */
+enum { LANE_AVERAGES, LANE_TRAINING = LANE_AVERAGES + NET_MAX_AUDITS, LANES = LANE_TRAINING + NET_MAX_SCORES };
 struct lane {
 	int at;                              /* place in orders; -1: none is under way */
 	const struct auditor_roster *roster; /* of averages */
 	uint32_t chunk, n_chunks;            /* that is asked for, of so many */
 	int64_t until_us;
 	int looked;                        /* pieces that were here when average_look() judged them; 0: it has not */
+	bool aside;                        /* of averages: it has looked, and others go first */
 	uint32_t row;                      /* of a mean of sums: the one that is asked for */
 	struct rv_hash sums[NET_MAX_ROWS]; /* leaves of those before it */
 	int n;
 	struct piece pieces[NET_MAX_ROW];
 	void *memory; /* of pieces; of training the contribution, and behind it room for a piece */
+	size_t bytes; /* of `memory`, of averages */
 	/* The participant whose training is audited, or whose mean, and where its next chunk goes in
 	 * `memory`. */
 	struct auditor_member author;
@@ -83,6 +85,8 @@ struct order *lane_order(struct auditor *a, const struct lane *l);
 bool lane_has_sums(const struct auditor *a, const struct lane *l);
 /* Returns what the lane asks for now. */
 struct frame_fetch lane_fetch(const struct auditor *a, const struct lane *l);
+/* Returns true for an audit of an average that stands still, as another one goes first. */
+bool lane_stands_still(const struct auditor *a, const struct lane *l);
 /* Begins patience anew, as long as all may still come in time. */
 void auditor_wait_on(const struct auditor *a, int64_t now_us, struct lane *l);
 /* Ends the audit; answers that are still to come are void. */
@@ -91,13 +95,17 @@ void lane_leave(struct auditor *a, struct lane *l);
 /* ---- auditor_average.c ---- */
 
 void average_begin(struct auditor *a, int64_t now_us, struct lane *l);
+/* Takes memory for pieces; returns false if there is none: the audit waits for those that were set
+ * aside, or ends. */
+bool average_take(struct auditor *a, struct lane *l, size_t bytes);
 /* All pieces are here. */
 void average_judge(struct auditor *a, struct lane *l);
 void average_conclude(struct auditor *a, struct lane *l, enum audit_verdict verdict, uint32_t member,
 					  const struct rv_hash *found);
 /* It ends without some pieces, for that reason: WRONG if none could make the mean. */
 void average_lack(struct auditor *a, struct lane *l, enum audit_verdict verdict, uint32_t member);
-/* Judges the mean by the pieces that are here, if those that are missing will hardly come. */
+/* Judges the mean by the pieces that are here, if those that are missing will hardly come, and sets
+ * the audit aside if that says nothing. */
 void average_look(struct auditor *a, struct lane *l);
 /* Its time is over: the first participant whose piece is missing is named, if it is linked. */
 void average_give_up(struct auditor *a, int64_t now_us, struct lane *l);
