@@ -6,9 +6,10 @@
  *              is the auditor. One chunk more may be named by voters (audits_named.c).
  *     -> RIGHT      its auditor says so
  *     -> DISPUTED   it says WRONG: four others audit the chunk as well
- *        -> LIED         three say WRONG and found the same, or lack pieces, and find that none could
- *                        make it right: the owner is banned, and the run goes back to before the
- *                        round if it is configured so
+ *        -> LIED         three say WRONG and found the same, or lack pieces, and find that none
+ *                        could make it right: the owner is banned, and the run goes back if it is
+ *                        configured so: to before the round, or an earlier one with an audit of
+ *                        that owner that is not over
  *        -> FALSE_AUDIT  three say RIGHT: those that said WRONG are named
  *     -> the next auditor, if one is UNABLE, or says WITHHELD, or says nothing for some rounds
  *     -> HIDDEN      three say WITHHELD of the same contributor: it is named, and the run goes back
@@ -86,6 +87,35 @@ static void draw_auditors(const struct core *c, const struct rv_hash *seed, uint
 	}
 }
 
+/* Returns the auditor's entry if it was asked; NULL: it was not. */
+static struct core_auditor *asked_auditor(struct core_audit *a, uint32_t member) {
+	for (uint32_t i = 0; i < a->asked; i++)
+		if (a->auditors[i].member == member)
+			return &a->auditors[i];
+	return NULL;
+}
+
+/* The member has one order more, or one verdict: if its document has no room for all, the oldest
+ * that it has given a verdict of is left out, for good, as it would do it again. Audits that nobody
+ * could do are not over before their window is, and would keep those of later rounds away. */
+static void make_room(struct core *c, uint32_t member) {
+	struct core_auditor *oldest = NULL;
+	int n = 0;
+	for (int i = 0; i < c->audits.n; i++) {
+		struct core_audit *a = &c->audits.open[i];
+		struct core_auditor *by = asked_auditor(a, member);
+		n += core_has_to_show(a, member);
+		if (by == NULL || by->left_out)
+			continue;
+		n++;
+		oldest = oldest == NULL && by->verdict != 0 ? by : oldest;
+	}
+	if (n <= NET_MAX_AUDITS || oldest == NULL)
+		return;
+	oldest->left_out = true;
+	c->audits.changed = true;
+}
+
 static bool is_drawn(const struct core *c, uint64_t round, uint32_t chunk) {
 	for (int i = 0; i < c->audits.n; i++)
 		if (c->audits.open[i].round == round && c->audits.open[i].chunk == chunk)
@@ -110,6 +140,8 @@ static void begin_audit(struct core *c, const struct rv_hash *seed, uint32_t i, 
 	draw_auditors(c, seed, i, (uint32_t)owner, a);
 	a->asked = rows ? 0 : 1;
 	a->asked_round = c->round + 1; /* the one that opens with this commit */
+	for (uint32_t k = 0; k < a->asked; k++)
+		make_room(c, a->auditors[k].member);
 	c->audits.figures.drawn += !c->replaying;
 }
 
@@ -158,14 +190,6 @@ void core_audits_rollback(struct core *c, uint64_t to_round) {
 
 /* ---- verdicts ---- */
 
-/* Returns the auditor's entry if it was asked; NULL: it was not. */
-static struct core_auditor *asked_auditor(struct core_audit *a, uint32_t member) {
-	for (uint32_t i = 0; i < a->asked; i++)
-		if (a->auditors[i].member == member)
-			return &a->auditors[i];
-	return NULL;
-}
-
 void core_take_verdicts(struct core *c, uint32_t slot) {
 	const struct core_member *m = &c->members[slot];
 	const struct rv_hash beyond = audit_beyond();
@@ -180,6 +204,7 @@ void core_take_verdicts(struct core *c, uint32_t slot) {
 			by->named = r->member;
 			by->found = r->found;
 			by->lacks = r->verdict == AUDIT_WRONG && rv_hash_equal(&r->found, &beyond);
+			make_room(c, m->number);
 		}
 	}
 }
@@ -239,12 +264,27 @@ static void name_false(struct core *c, const struct core_audit *a, enum audit_ve
 	}
 }
 
-/* Has the run go back to before the audited round, because of that member. */
-static void want_back(struct core *c, const struct core_audit *a, uint32_t member) {
-	if (c->cfg.audit_rollback && a->round < c->audits.back_to) {
-		c->audits.back_to = a->round;
+/* Has the run go back to before that round, because of that member. */
+static void want_back(struct core *c, uint64_t round, uint32_t member) {
+	if (c->cfg.audit_rollback && round < c->audits.back_to) {
+		c->audits.back_to = round;
 		c->audits.back_for = member;
 	}
+}
+
+/* Returns the earliest round with an audit of the same owner that is not over, or that of `a`. One
+ * that lies keeps auditors from its first lies if it can, so what nobody could check is not
+ * believed once it is convicted. Audits that found it right are over, and all are of the window: it
+ * costs no more rounds than a lie that is found late, and once, as the owner is banned. */
+static uint64_t earliest_doubt(const struct core *c, const struct core_audit *a) {
+	uint64_t first = a->round;
+	for (int i = 0; i < c->audits.n; i++) {
+		const struct core_audit *other = &c->audits.open[i];
+		RV_ASSERT(c->round - other->round <= c->cfg.audit_window);
+		if (other->owner == a->owner && !other->over && other->round < first && core_past_can_return(c, other->round))
+			first = other->round;
+	}
+	return first;
 }
 
 static void convict(struct core *c, struct core_audit *a) {
@@ -255,7 +295,7 @@ static void convict(struct core *c, struct core_audit *a) {
 	name_false(c, a, AUDIT_RIGHT);
 	if (slot >= 0 && core_has_ban_room(c))
 		c->members[slot].want_banned = true;
-	want_back(c, a, a->owner);
+	want_back(c, earliest_doubt(c, a), a->owner);
 }
 
 static void acquit(struct core *c, struct core_audit *a) {
@@ -316,7 +356,7 @@ static void strike_hidden(struct core *c, const struct core_audit *a, uint32_t m
 	const int slot = core_find(c, member);
 	strike(c, a, member, CORE_STRIKE_WITHHELD);
 	if (slot < 0 || may_take_back(&c->members[slot]))
-		want_back(c, a, member);
+		want_back(c, a->round, member);
 }
 
 /* Names a participant of which a majority of auditors say that it withheld its piece, and which
@@ -346,6 +386,7 @@ static bool ask_next(struct core *c, struct core_audit *a) {
 		const uint32_t member = a->auditors[a->asked++].member;
 		a->asked_round = c->round;
 		c->audits.changed = true;
+		make_room(c, member);
 		if (core_may_audit(c, member))
 			return true;
 		a->auditors[a->asked - 1].verdict = AUDIT_UNABLE;
@@ -354,11 +395,15 @@ static bool ask_next(struct core *c, struct core_audit *a) {
 }
 
 /* Counts those as unable that are gone, or have said nothing for long. */
-static void give_up_silent(const struct core *c, struct core_audit *a) {
+static void give_up_silent(struct core *c, struct core_audit *a) {
 	const bool late = c->round > a->asked_round + SILENT_ROUNDS;
-	for (uint32_t i = 0; i < a->asked; i++)
-		if (a->auditors[i].verdict == 0 && (late || !core_may_audit(c, a->auditors[i].member)))
-			a->auditors[i].verdict = AUDIT_UNABLE;
+	for (uint32_t i = 0; i < a->asked; i++) {
+		struct core_auditor *by = &a->auditors[i];
+		if (by->verdict != 0 || !(late || !core_may_audit(c, by->member)))
+			continue;
+		by->verdict = AUDIT_UNABLE;
+		make_room(c, by->member);
+	}
 }
 
 /* Returns how many auditors must have given a verdict that counts. */
@@ -432,9 +477,11 @@ void core_audits_put(const struct core *c, uint32_t slot, struct document *d) {
 	core_sums_put(c, slot, d);
 	for (int i = 0; i < c->audits.n; i++) {
 		const struct core_audit *a = &c->audits.open[i];
-		for (uint32_t k = 0; k < a->asked && d->n_audits < NET_MAX_AUDITS; k++)
-			if (a->auditors[k].member == c->members[slot].number && a->round < d->round)
+		for (uint32_t k = 0; k < a->asked && d->n_audits < NET_MAX_AUDITS; k++) {
+			const struct core_auditor *by = &a->auditors[k];
+			if (by->member == c->members[slot].number && !by->left_out && a->round < d->round)
 				d->audits[d->n_audits++] = core_order_of(a);
+		}
 	}
 }
 

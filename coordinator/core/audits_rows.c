@@ -145,6 +145,10 @@ static bool is_asked(const struct core_audit *a) {
 	return a->sums.kind != AUDIT_OF_AVERAGE && !a->over && !a->sums.shown;
 }
 
+bool core_has_to_show(const struct core_audit *a, uint32_t member) {
+	return is_asked(a) && a->sums.final == member;
+}
+
 enum rv_err core_take_sums(struct core *c, uint32_t slot, const struct shown_sums *s, struct rv_errtext *et) {
 	const struct core_member *m = &c->members[slot];
 	for (int i = 0; i < c->audits.n; i++) {
@@ -214,7 +218,7 @@ struct audit_order core_order_of(const struct core_audit *a) {
 void core_sums_put(const struct core *c, uint32_t slot, struct document *d) {
 	for (int i = 0; i < c->audits.n && d->n_audits < NET_MAX_AUDITS; i++) {
 		const struct core_audit *a = &c->audits.open[i];
-		if (is_asked(a) && a->sums.final == c->members[slot].number && a->round < d->round)
+		if (core_has_to_show(a, c->members[slot].number) && a->round < d->round)
 			d->audits[d->n_audits++] =
 				(struct audit_order){.round = a->round, .attempt = a->attempt, .chunk = a->chunk, .kind = AUDIT_SHOW};
 	}

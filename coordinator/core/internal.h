@@ -536,6 +536,8 @@ int64_t core_named_chunk(const struct core *c, const struct rv_hash *digest, con
 int core_draw_in_rows(const struct core *c, const struct rv_hash *seed, uint32_t number, struct core_audit *a);
 /* Takes what the member in `slot` shows as a final owner. RV_E_INVALID: it is not signed. */
 enum rv_err core_take_sums(struct core *c, uint32_t slot, const struct shown_sums *s, struct rv_errtext *et);
+/* Returns true if the member has to show sums for the audit. */
+bool core_has_to_show(const struct core_audit *a, uint32_t member);
 /* Returns true if the audit waits for that. */
 bool core_awaits_sums(const struct core *c, struct core_audit *a);
 /* Notes which final owners that have shown nothing are in the committed roster; counts the audit

@@ -311,7 +311,8 @@ struct core_auditor {
 	uint32_t member;
 	uint8_t verdict; /* enum audit_verdict; 0: none yet */
 	uint32_t named;
-	bool lacks; /* WRONG without all pieces: `found` is audit_beyond() */
+	bool lacks;    /* WRONG without all pieces: `found` is audit_beyond() */
+	bool left_out; /* of its document: it has a verdict, and others have not */
 	struct rv_hash found;
 };
 /* In a roster of several rows: what is audited, and what the final owner shows (audits_rows.c). */
@@ -345,7 +346,7 @@ struct core_audits {
 	struct core_audit open[CORE_AUDITS]; /* those that are over stay until the next commit */
 	bool changed;                        /* orders, since the last document */
 	uint64_t back_to;                    /* round to which the run shall go back; UINT64_MAX: none */
-	uint32_t back_for;                   /* the member that lied */
+	uint32_t back_for;                   /* the member that lied, or hid its piece */
 	struct core_audit_figures figures;
 };
 

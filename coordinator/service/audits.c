@@ -116,9 +116,9 @@ bool service_tell_audit(struct service *s, const struct core_event *ev) {
 	case CORE_EVENT_TAKEN_BACK:
 		service_tell(s, RV_WARN, "audit_rollback",
 					 "the run goes back to the state of round %" PRIu64
-					 ": the next round is the first that member %u spoiled, or that auditors could not check because "
-					 "member %u withheld its data",
-					 ev->round, ev->member, ev->member);
+					 ": the next round is the first that member %u spoiled, or may have spoiled, as auditors could not "
+					 "check it",
+					 ev->round, ev->member);
 		return true;
 	default:
 		return tell_score(s, ev);

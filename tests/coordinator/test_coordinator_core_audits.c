@@ -480,6 +480,108 @@ static void a_lie_takes_the_run_back(void **state) {
 			assert_true(rig_doc_of(&r, m)->audits[i].round < o.round);
 }
 
+/* Plays rounds until two in a row have one audit each, of the same owner; returns that. */
+static uint32_t find_two_of_one_owner(struct audit_order o[2]) {
+	uint32_t owner = NET_NO_MEMBER;
+	o[1] = (struct audit_order){.round = 0};
+	for (int i = 0; i < 100; i++) {
+		o[0] = o[1];
+		rig_round(&r, MEMBERS);
+		(void)last_order(MEMBERS, &o[1]);
+		if (i > 0 && owner_in_round(MEMBERS, o[1].chunk) == owner)
+			return owner;
+		owner = owner_in_round(MEMBERS, o[1].chunk);
+	}
+	fail();
+	return owner;
+}
+
+/* Lets three auditors of the chunk find that its owner lied. */
+static void convict(const struct audit_order *o, uint32_t owner) {
+	uint64_t asked = 1ull << owner;
+	for (int i = 0; i < 3; i++) {
+		const uint32_t by = auditor_of(MEMBERS, o, asked);
+		assert_int_not_equal(by, NET_NO_MEMBER);
+		asked |= 1ull << by;
+		conclude(by, o, AUDIT_WRONG, NET_NO_MEMBER, 9);
+	}
+	assert_true(rig_saw(&r, CORE_EVENT_LIED, owner) && rig_view(&r, owner).banned);
+}
+
+/* An owner that keeps auditors from its first lie does not keep that, whether they have said
+ * nothing yet or could not do it. One that they have found right stays. */
+static void a_conviction_takes_back_what_could_not_be_checked(void **state) {
+	(void)state;
+	static const enum audit_verdict first[] = {0, AUDIT_UNABLE, AUDIT_RIGHT};
+	for (int i = 0; i < 3; i++) {
+		struct audit_order o[2];
+		uint64_t asked = 0;
+		open_rig(1, MEMBERS, true);
+		const uint32_t owner = find_two_of_one_owner(o);
+		for (uint32_t by; first[i] != 0 && (by = auditor_of(MEMBERS, &o[0], asked)) != NET_NO_MEMBER;
+			 asked |= 1ull << by)
+			conclude(by, &o[0], first[i], NET_NO_MEMBER, 0);
+		convict(&o[1], owner);
+		assert_true(rig_doc(&r)->term == 1 && rig_doc(&r)->round == o[first[i] == AUDIT_RIGHT].round);
+		assert_int_equal(rig_last(&r, CORE_ROLLBACK)->member, owner);
+		if (i < 2)
+			rig_release(&r);
+	}
+}
+
+/* Nor is more taken back than the window, or for audits of other owners. */
+static void what_others_made_or_the_window_has_left_stays(void **state) {
+	(void)state;
+	struct audit_order o;
+	uint64_t first = UINT64_MAX;
+	open_rig(1, MEMBERS, true);
+	for (int i = 0; i < 3 * WINDOW; i++)
+		rig_round(&r, MEMBERS);
+	(void)last_order(MEMBERS, &o);
+	const uint32_t owner = owner_in_round(MEMBERS, o.chunk);
+	for (uint32_t m = 0; m < MEMBERS; m++)
+		for (int i = 0; i < rig_doc_of(&r, m)->n_audits; i++) {
+			const struct audit_order *open = &rig_doc_of(&r, m)->audits[i];
+			if (owner_in_round(MEMBERS, open->chunk) == owner && open->round < first)
+				first = open->round;
+		}
+	convict(&o, owner);
+	assert_true(rig_doc(&r)->term == 1 && rig_doc(&r)->round == first && 3 * WINDOW - first <= WINDOW);
+}
+
+/* Audits that nobody could do fill the documents of their auditors until their window is over;
+ * those of the last round are ordered all the same. */
+static void audits_that_are_done_keep_no_others_away(void **state) {
+	(void)state;
+	enum { FEW_MEMBERS = 4 };
+	uint64_t drawn = 0;
+	open_rig(NET_MAX_AUDITS, FEW_MEMBERS, true);
+	for (int round = 0; round < 2; round++) {
+		drawn = core_audits(r.core).drawn;
+		rig_round(&r, FEW_MEMBERS);
+		for (int again = 0; again < FEW_MEMBERS; again++)
+			for (uint32_t m = 0; m < FEW_MEMBERS && round == 0; m++) {
+				const struct document *d = rig_doc_of(&r, m);
+				n_said[m] = 0;
+				for (int i = 0; i < d->n_audits; i++)
+					said[m][n_said[m]++] = (struct audit_result){.round = d->audits[i].round,
+																 .chunk = d->audits[i].chunk,
+																 .verdict = AUDIT_UNABLE,
+																 .member = NET_NO_MEMBER};
+				say(m, WORKER_TRAINING);
+			}
+	}
+	int full = 0, orders = 0;
+	for (uint32_t m = 0; m < FEW_MEMBERS; m++) {
+		const struct document *d = rig_doc_of(&r, m);
+		full += d->n_audits == NET_MAX_AUDITS;
+		for (int i = 0; i < d->n_audits; i++)
+			orders += d->audits[i].round == 1;
+	}
+	assert_true(full > 0);
+	assert_int_equal(orders, core_audits(r.core).drawn - drawn);
+}
+
 /* A newcomer weighs little, and all after its probation. */
 static void a_newcomers_weight_grows(void **state) {
 	(void)state;
@@ -728,17 +830,8 @@ static void one_that_is_gone_keeps_no_lie(void **state) {
 static void a_strike_takes_the_run_back_once(void **state) {
 	(void)state;
 	struct audit_order o[2];
-	uint32_t owner = NET_NO_MEMBER;
 	open_rig(1, MEMBERS, true);
-	o[1] = (struct audit_order){.round = 0};
-	for (int i = 0; i < 100; i++) {
-		o[0] = o[1];
-		rig_round(&r, MEMBERS);
-		(void)last_order(MEMBERS, &o[1]);
-		if (i > 0 && owner_in_round(MEMBERS, o[1].chunk) == owner)
-			break;
-		owner = owner_in_round(MEMBERS, o[1].chunk);
-	}
+	const uint32_t owner = find_two_of_one_owner(o);
 	assert_int_equal(o[0].round + 1, o[1].round);
 	hide(MEMBERS, &o[1], owner, 3);
 	assert_true(rig_doc(&r)->term == 1 && rig_doc(&r)->round == o[1].round);
@@ -878,6 +971,9 @@ int main(void) {
 		cmocka_unit_test_teardown(those_that_find_different_things_do_not, close_rig),
 		cmocka_unit_test_teardown(a_lying_auditor_is_named, close_rig),
 		cmocka_unit_test_teardown(a_lie_takes_the_run_back, close_rig),
+		cmocka_unit_test_teardown(a_conviction_takes_back_what_could_not_be_checked, close_rig),
+		cmocka_unit_test_teardown(what_others_made_or_the_window_has_left_stays, close_rig),
+		cmocka_unit_test_teardown(audits_that_are_done_keep_no_others_away, close_rig),
 		cmocka_unit_test_teardown(a_newcomers_weight_grows, close_rig),
 		cmocka_unit_test_teardown(nobody_outweighs_newcomers, close_rig),
 		cmocka_unit_test_teardown(a_flood_of_newcomers_weighs_little, close_rig),
