@@ -450,6 +450,7 @@ int64_t core_deadline_us(const struct core *c) {
 	at = earlier(c, at, core_arrival_deadline_us(c), 0);
 	at = earlier(c, at, c->roster.n == 0 ? core_reopened_until_us(c) : core_overdue_at_us(c), 0);
 	at = earlier(c, at, core_majority_waits_until_us(c), 0);
+	at = earlier(c, at, core_lists_at_us(c), 0);
 	at = earlier(c, at, core_dispute_until_us(c), 0);
 	at = earlier(c, at, c->not_held_since_us, c->cfg.liveness_us);
 	at = earlier(c, at, c->still_since_us, core_standstill_us(c));

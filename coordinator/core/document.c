@@ -1,6 +1,8 @@
 /* document.c: the document for the workers: the current state, compared with the last document.
  * There is a new one only if something in it changed and its number is durable. */
 #include "base/assert.h"
+#include "base/clock.h"
+#include "base/gcra.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -259,26 +261,49 @@ static bool same_disputes(const struct document *a, const struct document *b) {
 		   memcmp(a->asked, b->asked, a->n_asked * sizeof a->asked[0]) == 0;
 }
 
-/* All but `seq`. What is a function of what is compared here is not compared again: the chain of
- * the log, the ownership map of (round, attempt), the key of a member. */
-static bool same(const struct document *a, const struct document *b) {
-	return a->phase == b->phase && a->term == b->term && a->round == b->round && a->attempt == b->attempt &&
+/* What is a function of what is compared is not compared again: the chain of the log, the ownership
+ * map of (round, attempt), the key of a member. */
+static bool same_state(const struct document *a, const struct document *b) {
+	const bool same_phase = a->phase == b->phase || (a->attempt == 0 && b->attempt == 0); /* OPEN and WAITING */
+	return same_phase && a->term == b->term && a->round == b->round && a->attempt == b->attempt &&
 		   a->snapshot_round == b->snapshot_round && rv_hash_equal(&a->snapshot_hash, &b->snapshot_hash) &&
-		   banned_equal(&a->banned, &b->banned) && same_disputes(a, b) && same_kept(a, b) && same_relays(a, b) &&
-		   same_refs(a->members, a->n_members, b->members, b->n_members) &&
+		   banned_equal(&a->banned, &b->banned) && same_disputes(a, b);
+}
+
+static bool same_lists(const struct document *a, const struct document *b) {
+	return a->phase == b->phase && same_kept(a, b) && same_relays(a, b) && same_refs(a->members, a->n_members, b->members, b->n_members) &&
 		   same_refs(a->syncing, a->n_syncing, b->syncing, b->n_syncing);
+}
+
+/* Documents that differ in lists alone: members change these by what they report, and each document
+ * goes to all. */
+static const struct gcra list_changes = {.each_us = RV_US_PER_S / 8, .burst = 64};
+
+/* Returns true while changes of lists alone wait for their turn; counts the one that waits no more. */
+static bool lists_wait(struct core *c) {
+	c->lists_wait = !gcra_take(&list_changes, &c->lists_until_us, c->now_us);
+	return c->lists_wait;
+}
+
+int64_t core_lists_at_us(const struct core *c) {
+	return c->lists_wait ? gcra_ready_us(&list_changes, c->lists_until_us) : INT64_MAX;
 }
 
 void core_publish(struct core *c) {
 	core_houses_follow(c);
 	const bool leases = core_leases_changed(c), audits = core_audits_changed(c), scores = core_scores_changed(c);
-	c->views.changed |= core_views_refresh(c) || leases || audits || scores;
+	const bool lists = core_views_refresh(c);
+	c->views.ordered |= leases || audits || scores;
+	c->views.changed |= lists || c->views.ordered;
+	c->lists_wait = false;
 	build(c, &c->scratch);
-	if (same(&c->scratch, &c->doc) && !c->views.changed)
+	const bool hurries = c->views.ordered || !same_state(&c->scratch, &c->doc);
+	if (!hurries && ((same_lists(&c->scratch, &c->doc) && !c->views.changed) || lists_wait(c)))
 		return;
 	RV_ASSERT(c->scratch.term > c->doc.term || c->scratch.round >= c->doc.round); /* only a rollback goes back */
 	uint64_t seq = c->doc.seq + 1;
 	c->views.changed = seq >= c->seq_durable;
+	c->views.ordered &= c->views.changed;
 	if (seq < c->seq_durable) {
 		document_copy(&c->doc, &c->scratch);
 		c->doc.seq = seq;
@@ -296,7 +321,7 @@ void core_republish(struct core *c) {
 	(void)core_scores_changed(c);
 	build(c, &c->doc);
 	c->doc.seq = c->seq_durable;
-	c->views.changed = false;
+	c->views.changed = c->views.ordered = c->lists_wait = false;
 	c->views.many = core_views_many(c);
 }
 

@@ -872,8 +872,11 @@ static inline bool core_lists_behind(const struct core *c, int i, int n) {
 	return (i - first + n) % n < NET_MAX_SYNCING;
 }
 
-/* Announces the current state if it differs from the document and a number for it is durable. */
+/* Announces the current state if it differs from the document and a number for it is durable:
+ * lists of members alone at a pace. */
 void core_publish(struct core *c);
+/* Returns the time from which lists that wait for that are announced; INT64_MAX: none wait. */
+int64_t core_lists_at_us(const struct core *c);
 /* Makes the document of a core that was just made or rebuilt. */
 void core_republish(struct core *c);
 

@@ -224,7 +224,8 @@ struct core_list {
 /* Parts of members' own documents, as of the latest one (views.c). */
 struct core_views {
 	bool many;                 /* members have documents of their own of the latest number */
-	bool changed;              /* since that document, which has no successor for want of a number */
+	bool changed;              /* since that document, which has no successor for want of a number, or yet */
+	bool ordered;              /* by leases or audits */
 	struct core_list donors;   /* members that a joiner may fetch from; none in REDUCE */
 	struct core_list behind;   /* members that lack the state */
 	struct member_ref *refs;   /* by slot: how it is reached */
@@ -534,6 +535,9 @@ struct core {
 		uint32_t attempt;
 	} checked;
 	uint64_t seq_durable; /* documents below may be announced */
+	/* Volatile: changes of a document's lists alone (document.c). */
+	int64_t lists_until_us; /* time up to which these are paid for */
+	bool lists_wait;
 	uint64_t seq_planned; /* ... once the queue is durable */
 
 	int64_t lines_deadline_us;     /* of an exchange, by what is reported of lines (slow.c) */
