@@ -660,6 +660,7 @@ static void test_donors_are_spread(void **state) {
 		rep.chain = rep.proven_chain = (struct rv_hash){0};
 		rig_send(&r, who, &rep);
 	}
+	rig_wait(&r, RIG_S); /* lists are announced at a pace */
 	read_views(&r, MANY);
 	for (int i = 0; i < MANY; i++) {
 		assert_int_equal(views[i].n_members, 16);

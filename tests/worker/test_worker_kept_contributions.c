@@ -3,12 +3,13 @@
 #include "state_fixture.h"
 #include "tests/common/check.h"
 #include "worker/audit/kept_source.h"
+#include "worker/transfer/donor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 3 };
+enum { ROUNDS = 3, TAG = 77, ASKER = 8, S = 1000000 };
 
 struct kept {
 	struct state_fixture *f;
@@ -172,6 +173,36 @@ static void a_donor_gives_them(void **state) {
 	s.idle(s.ctx);
 }
 
+static void ask(struct donor *d, uint64_t round, uint32_t chunk) {
+	const struct frame_fetch f = {
+		.kind = FRAME_FETCH_CONTRIBUTION, .part = FRAME_PART_PIECE, .round = round, .index = chunk};
+	uint8_t body[FRAME_FETCH_BYTES];
+	const struct frame_header h = frame_fetch_encode(&f, TAG, body);
+	assert_ok(donor_receive(d, ASKER, &h, body, &et));
+}
+
+/* For each answer a file is opened, and all its hashes are read. */
+static void a_member_that_asks_for_what_is_not_there_meets_its_budget(void **state) {
+	(void)state;
+	enum { PIECE = 60000, AT_ONCE = 16 };
+	struct kept_source k = {.contributions = w.k};
+	const struct donor_config cfg = {.run_tag = TAG,
+									 .least_bytes = PIECE,
+									 .budget = donor_budget_of(AT_ONCE / 2 * PIECE, 0),
+									 .source = kept_source_of(&k)};
+	struct donor *d = donor_init(malloc(donor_size()), &cfg);
+	struct peers_message m;
+	int answers = 0;
+	write(0);
+	write(1);
+	do {
+		ask(d, (uint64_t)answers % 2, answers % 4 < 2 ? w.chunks.n_chunks : 0);
+		answers++;
+	} while (answers < 100 * AT_ONCE && donor_send(d, S, ASKER, &m));
+	assert_in_range(answers, AT_ONCE / 2, AT_ONCE + 1);
+	free(d);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_piece_is_proven, setup, teardown),
@@ -180,6 +211,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(a_chunk_is_read_once_for_all_its_slices, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_file_gives_nothing_wrong, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_donor_gives_them, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_member_that_asks_for_what_is_not_there_meets_its_budget, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

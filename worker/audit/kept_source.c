@@ -12,7 +12,7 @@ static void idle(void *ctx) {
 
 static bool may_look(void *ctx, int64_t now_us, const struct frame_fetch *what) {
 	(void)ctx, (void)now_us, (void)what;
-	return true; /* a budget bounds how much is read */
+	return true; /* a budget bounds how much is read: donor_config.least_bytes */
 }
 
 static int64_t ready_us(void *ctx) {

@@ -173,6 +173,7 @@ static enum rv_err open_donor(struct session *s, uint64_t run_tag, struct rv_err
 	const struct donor_config cfg = {
 		.run_tag = run_tag,
 		.cap = &s->donate_cap,
+		.least_bytes = (uint32_t)bytes,
 		.budget = donor_budget_of(PIECES_AT_ONCE * bytes + NET_MAX_SCORES * whole + weighed + MEANS_AT_ONCE * sums,
 								  PIECES_OF_ROUND * bytes + whole / 4 + sums),
 		.inner = inner_budget(s),

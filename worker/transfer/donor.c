@@ -253,6 +253,16 @@ static bool may_be_given(struct donor *d, int64_t now_us, const struct waiting *
 	return left > 0;
 }
 
+/* Charges a member's budget for a slice, or a NONE. The last one of an answer brings what looking it
+ * up costs at least: a member could have this one read files for next to nothing. `given`: bytes of
+ * the answer so far; `w` is as it is after this one. */
+static void charge(struct donor *d, struct donor_budget *b, const struct waiting *w, size_t bytes, uint32_t given) {
+	const bool ends = w->sent == 0;
+	donor_budget_charge(b, w->member, bytes);
+	if (ends && given < d->cfg.least_bytes)
+		donor_budget_charge(b, w->member, d->cfg.least_bytes - given);
+}
+
 bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_message *out) {
 	struct waiting *w = find_waiting(d, member);
 	RV_ASSERT(w == NULL || w->n == 0 || d->n_busy > 0);
@@ -273,15 +283,17 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 		return false;
 	int64_t *credit = credit_of(d, w);
 	struct donor_budget *budget = budget_of(d, w); /* an answer may be the last of its request */
+	const bool looks = w->forgotten == 0;
+	const uint32_t before = looks ? w->sent : d->cfg.least_bytes;
 	struct frame_piece p;
-	if (w->forgotten == 0 && find(d, now_us, &f, &p) && w->sent < p.total)
+	if (looks && find(d, now_us, &f, &p) && w->sent < p.total)
 		put_slice(d, w, &p, out);
 	else
 		put_none(d, w, &f, out);
 	size_t bytes = FRAME_HEADER_BYTES + out->part_bytes[0] + out->part_bytes[1];
 	rate_charge(d->cfg.cap, bytes);
 	*credit -= (int64_t)bytes;
-	donor_budget_charge(budget, member, bytes);
+	charge(d, budget, w, bytes, before + (uint32_t)out->part_bytes[1]);
 	d->served_bytes += bytes;
 	w->served = ++d->clock;
 	d->n_busy -= w->n == 0;

@@ -39,6 +39,7 @@ struct donor_source {
 struct donor_config {
 	uint64_t run_tag;
 	uint32_t slice_bytes;       /* at most DONOR_SLICE_BYTES; 0: that */
+	uint32_t least_bytes;       /* of a budget, for each answer that was looked up: also for a NONE */
 	struct rate *cap;           /* of all donors of this worker together: borrowed; NULL: none */
 	struct donor_budget budget; /* of each member, of all but inner states */
 	struct donor_budget inner;  /* of each member, of inner states (FRAME_FETCH_INNER) */
