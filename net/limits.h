@@ -54,7 +54,7 @@ enum {
 	NET_RELAY_MEMBERS = 256,         /* whose bytes of the day are counted, each with a station at most */
 	NET_RELAY_LINKS = 512,           /* calls that wait, and pairs whose bytes are forwarded */
 	NET_RELAY_STRANGERS = 256,       /* connections that have shown neither a ticket nor a token; the oldest goes */
-	NET_RELAY_STRANGERS_PER_ADDRESS = 64, /* of these; the newest goes */
+	NET_RELAY_STRANGERS_PER_ADDRESS = 64, /* of these, of IPv6 per /64; the newest goes */
 	NET_RELAY_GREETING_MS = 5000,         /* until a connection has shown a ticket or a token */
 	NET_RELAY_TOKEN_MS = 10000,           /* until both ends of a call have shown their tokens */
 	NET_RELAY_IDLE_MS = 60000,            /* without a byte, after which a link of a relay or a station is closed */

@@ -99,10 +99,10 @@ static void close_stranger(struct relay_core *r, int connection) {
 	relay_close(r, connection);
 }
 
-static int count_strangers(const struct relay_core *r, const char *host) {
+static int count_strangers(const struct relay_core *r, const char *site) {
 	int n = 0;
 	for (int i = 0; i < RELAY_CONNECTIONS; i++)
-		n += r->connections[i].state == RELAY_STRANGER && strcmp(r->connections[i].from.host, host) == 0;
+		n += r->connections[i].state == RELAY_STRANGER && strcmp(r->connections[i].site, site) == 0;
 	return n;
 }
 
@@ -116,7 +116,9 @@ static int oldest_stranger(const struct relay_core *r) {
 }
 
 int relay_accept(struct relay_core *r, int64_t now_us, const struct address *from, enum relay_port port) {
-	if (count_strangers(r, from->host) >= NET_RELAY_STRANGERS_PER_ADDRESS) {
+	char site[NET_ADDR_BYTES];
+	address_site(from->host, site);
+	if (count_strangers(r, site) >= NET_RELAY_STRANGERS_PER_ADDRESS) {
 		r->totals.strangers_closed++;
 		return RELAY_NONE;
 	}
@@ -131,6 +133,7 @@ int relay_accept(struct relay_core *r, int64_t now_us, const struct address *fro
 												   .from = *from,
 												   .since_us = now_us,
 												   .deadline_us = now_us + NET_RELAY_GREETING_MS * RV_US_PER_MS};
+	memcpy(r->connections[at].site, site, sizeof site);
 	return at;
 }
 

@@ -27,6 +27,7 @@ struct relay_connection {
 	bool has_key;
 	uint8_t key[NET_KEY_BYTES]; /* proven by TLS */
 	struct address from;
+	char site[NET_ADDR_BYTES]; /* of `from` (address_site): what strangers are counted by */
 	int64_t since_us, deadline_us;
 	int member; /* STATION, REFLECTION, WAITS, JOINED: index into members */
 	int link;   /* WAITS, JOINED: index into links */

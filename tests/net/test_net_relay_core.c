@@ -485,6 +485,24 @@ static void strangers_do_not_keep_others_out(void **state) {
 	rig_release(&r);
 }
 
+/* A line with IPv6 has more addresses than anyone can count. Meanwhile one is shaking hands. */
+static void strangers_of_one_line_are_counted_together(void **state) {
+	(void)state;
+	struct relay_rig r;
+	char host[48];
+	int kept = 0;
+	rig_init(&r, 0, 0);
+	const int honest = rig_accept(&r, "192.0.2.1");
+	for (int i = 0; i < 1000; i++) {
+		(void)snprintf(host, sizeof host, "2001:db8:1:2::%x", i + 1);
+		kept += rig_accept(&r, host) >= 0;
+	}
+	assert_int_equal(kept, NET_RELAY_STRANGERS_PER_ADDRESS);
+	assert_false(rig_was_closed(&r, honest));
+	assert_true(rig_accept(&r, "2001:db8:1:3::1") >= 0);
+	rig_release(&r);
+}
+
 static void a_stranger_says_hello_first(void **state) {
 	(void)state;
 	struct relay_rig r;
@@ -552,6 +570,7 @@ int main(void) {
 		cmocka_unit_test(the_budget_of_all_ends_all_links),
 		cmocka_unit_test(the_rate_holds_for_all_links_together),
 		cmocka_unit_test(strangers_do_not_keep_others_out),
+		cmocka_unit_test(strangers_of_one_line_are_counted_together),
 		cmocka_unit_test(a_stranger_says_hello_first),
 		cmocka_unit_test(links_are_bounded),
 	};
