@@ -63,6 +63,9 @@ static enum rv_err receive_gather(struct reduce *r, int64_t now_us, int from, co
 	return reduce_chunks_adopt(r, now_us, from, m, et);
 }
 
+/* Times that a peer may be sent all it is to get in an attempt, beside the first: links break. */
+enum { TIMES_AGAIN = 8 };
+
 static enum rv_err receive_resume(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 								  struct rv_errtext *et) {
 	struct reduce_peer *p = reduce_peer_at(r, from);
@@ -81,6 +84,9 @@ static enum rv_err receive_resume(struct reduce *r, int64_t now_us, int from, co
 		 * nothing to miss. */
 		bool exact = ack || !p->sent_bulk;
 		p->flowing = exact;
+		if (exact && p->again > (uint64_t)TIMES_AGAIN * p->load.all)
+			return rv_fail(et, RV_E_PROTOCOL, "resume: member %u was sent all %d times again in attempt %u", p->member,
+						   TIMES_AGAIN, r->attempt);
 		if (exact) {
 			memcpy(r->delivered[r->slot[from]], m->data, r->bitmap_bytes);
 			p->sent_bulk = false;

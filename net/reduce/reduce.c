@@ -198,6 +198,7 @@ static void begin_peer(struct reduce_peer *p, bool is_new, int64_t now_us) {
 	p->resume_due = p->up;
 	p->ping_due = false;
 	p->load = (struct reduce_load){0};
+	p->again = 0;
 	p->owes_scatter = 0;
 	p->owes_gather = 0;
 	p->owes_seal = p->has_seal = p->seal_due = false;

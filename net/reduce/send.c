@@ -70,6 +70,7 @@ static void make_chunk(struct reduce *r, int to, uint8_t type, uint32_t chunk, s
 	struct reduce_peer *p = reduce_peer_at(r, to);
 	RV_ASSERT(p->load.left > 0);
 	p->load.left--;
+	p->again += reduce_bit(r->sent[r->slot[to]], chunk);
 	p->sent_bulk = true;
 	reduce_bit_set(r->delivered[r->slot[to]], chunk);
 	count_sent(r, r->slot[to], out);

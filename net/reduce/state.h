@@ -34,6 +34,7 @@ struct reduce_peer {
 	uint32_t leaves_next;  /* chunk: leaves of those below, of its own, went out on this link */
 	uint32_t gather_next;  /* index into reduce->order */
 	struct reduce_load load;
+	uint64_t again; /* chunks that went out to it in this attempt, and had before */
 	/* liveness */
 	uint32_t owes_scatter; /* its contributions to own chunks that are missing here */
 	uint32_t owes_gather;  /* its reduced chunks that are missing here */

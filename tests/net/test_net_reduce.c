@@ -471,6 +471,29 @@ static void test_pings_go_out_when_nothing_else_does(void **state) {
 	world_free(w);
 }
 
+/* One that says again and again that it has nothing would be sent all of it for as long as the
+ * attempt lasts. */
+static void test_one_that_has_lost_all_again_and_again_is_refused(void **state) {
+	(void)state;
+	enum { CHUNKS = 30, TIMES = 100 };
+	struct pair p = pair_new(CHUNKS);
+	static const uint8_t empty[4];
+	struct reduce_msg out, anew = resume_with(&p, empty, 4), answer = anew;
+	int sent = 0;
+	bool refused = false;
+	answer.flags = REDUCE_RESUME_ACK;
+	for (int i = 0; i < TIMES && !refused; i++) {
+		assert_int_equal(give(&p, 1, &anew, NULL), RV_OK); /* it is asked to say so again */
+		refused = give(&p, 1, &answer, NULL) != RV_OK;
+		while (reduce_send(p.r, p.w->now_us, 1, &out))
+			sent += out.type == REDUCE_SCATTER;
+	}
+	assert_true(refused);
+	assert_in_range(sent, 8 * CHUNKS / 3, 20 * CHUNKS / 3); /* it owns a third, and would get means of another */
+	assert_int_equal(reduce_suspects(p.r), 1 << 1);
+	world_free(p.w);
+}
+
 static void test_control_goes_before_bulk(void **state) {
 	(void)state;
 	struct pair p = pair_new(9);
@@ -610,6 +633,7 @@ int main(void) {
 		cmocka_unit_test(test_a_mean_that_cannot_be_decoded_is_refused),
 		cmocka_unit_test(test_our_own_fault_blames_nobody),
 		cmocka_unit_test(test_pings_go_out_when_nothing_else_does),
+		cmocka_unit_test(test_one_that_has_lost_all_again_and_again_is_refused),
 		cmocka_unit_test(test_control_goes_before_bulk),
 		cmocka_unit_test(test_a_peer_without_our_contributions_is_awaited),
 		cmocka_unit_test(test_what_a_peer_lacks_is_counted),
