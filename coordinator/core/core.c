@@ -204,12 +204,11 @@ enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_
 					   "join: member %u is banned from this run: ask its operator to take that back (`unban %u`), then "
 					   "start again",
 					   c->members[slot].number, c->members[slot].number);
-	if (slot >= 0)
-		*member = c->members[slot].number;
-	else if (pending != NULL)
-		*member = pending->number;
-	else
-		RV_TRY(admit(c, key, rq, token_ok, member, et));
+	if (slot >= 0 || pending != NULL) { /* nothing follows: a member may ask as often as it likes */
+		*member = slot >= 0 ? c->members[slot].number : pending->number;
+		return RV_OK;
+	}
+	RV_TRY(admit(c, key, rq, token_ok, member, et));
 	RV_ASSERT(*member < c->slots.next_number + core_count_pending_joins(c));
 	core_step(c, now_us);
 	return RV_OK;

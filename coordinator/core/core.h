@@ -307,6 +307,8 @@ enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, boo
  * opens another nor reports for silent_us / 4, rounds stop waiting for it: most likely its process
  * ended. Ignores an unknown key. */
 void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens);
+/* The same, without what follows from it: call core_tick soon. */
+void core_take_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens);
 /* Lists these relays of members in documents from now on, in place of earlier ones: after the
  * operator's, as far as there is room. */
 void core_list_relays(struct core *c, const struct relay_ref *offered, int n);

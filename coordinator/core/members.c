@@ -107,7 +107,7 @@ bool core_contributes(const struct core *c, const struct core_member *m) {
 	return core_in_sync(c, m) && phase && core_right_size(c, m) && m->places.n > 0 && core_stores(m);
 }
 
-void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {
+void core_take_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {
 	int slot = core_find_key(c, key);
 	if (slot < 0)
 		return;
@@ -115,6 +115,10 @@ void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTE
 	m->hung_up = !listens;
 	if (!listens)
 		m->hung_up_us = now_us;
+}
+
+void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {
+	core_take_listens(c, now_us, key, listens);
 	core_step(c, now_us);
 }
 

@@ -371,8 +371,8 @@ bool service_report_reply(const struct service *s, int64_t now_us, const uint8_t
 }
 
 void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {
-	core_listens(s->core, now_us, key, listens);
-	pump_after(s, now_us);
+	core_take_listens(s->core, now_us, key, listens);
+	look_soon(s, now_us);
 }
 
 uint64_t service_document_seq(const struct service *s) {
