@@ -279,7 +279,7 @@ static bool same_lists(const struct document *a, const struct document *b) {
  * goes to all. */
 static const struct gcra list_changes = {.each_us = RV_US_PER_S / 8, .burst = 64};
 
-/* Returns true while changes of lists alone wait for their turn; counts the one that waits no more. */
+/* Returns true while changes of lists alone wait for their turn; counts one that waits no more. */
 static bool lists_wait(struct core *c) {
 	c->lists_wait = !gcra_take(&list_changes, &c->lists_until_us, c->now_us);
 	return c->lists_wait;
