@@ -81,8 +81,8 @@ static void path_of(const struct text_donor_store *s, const struct text_file *f,
 
 /* ---- the store's thread ---- */
 
-/* Sets *out to what says that the file is the same as before; returns false, and sets it to none, if
- * that is not known. */
+/* Sets *out to what says that the file is the same as before; returns false, and sets it to none,
+ * if that is not known. */
 static bool mark_of(const struct text_file *f, int fd, struct whole *out) {
 	struct stat st;
 	*out = (struct whole){.changed_ns = 0};

@@ -253,9 +253,9 @@ static bool may_be_given(struct donor *d, int64_t now_us, const struct waiting *
 	return left > 0;
 }
 
-/* Charges a member's budget for a slice, or a NONE. The last one of an answer brings what looking it
- * up costs at least: a member could have this one read files for next to nothing. `given`: bytes of
- * the answer so far. */
+/* Charges a member's budget for a slice, or a NONE. The last one of an answer brings what looking
+ * it up costs at least: a member could have this one read files for next to nothing. `given`: bytes
+ * of the answer so far. */
 static void charge(struct donor *d, struct donor_budget *b, const struct waiting *w, size_t bytes, uint32_t given) {
 	const bool ends = w->sent == 0;
 	donor_budget_charge(b, w->member, bytes);
