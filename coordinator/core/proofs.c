@@ -58,6 +58,8 @@ bool core_has_ban_room(const struct core *c) {
 		const struct core_member *m = &c->members[c->slots.order[k]];
 		wanted += m->want_banned && !m->banned;
 	}
+	for (int i = 0; i < c->n_queue; i++)
+		wanted += c->queue[i].type == CORE_PROOF; /* it will ban one */
 	RV_ASSERT(c->banned.n + wanted <= NET_MAX_BANNED);
 	return c->banned.n + wanted < NET_MAX_BANNED;
 }

@@ -1,6 +1,7 @@
 /* test_coordinator_core_signed_roots.c: a report counts only with its sender's signature of what it
  * commits to; and a member that signs two contributions to a round, as one process, is banned by
  * these. */
+#include "coordinator/core/internal.h"
 #include "tests/common/check.h"
 #include "tests/coordinator/core_rig.h"
 #include "tests/coordinator/rig_seals.h"
@@ -22,6 +23,13 @@ static void setup_reducing(struct rig *r) {
 	setup(r);
 	rig_say_all(r, ALL, WORKER_READY);
 	rig_expect(r, RUN_REDUCE, 0, 1);
+}
+
+/* Room is left for one ban. */
+static void fill_table(struct core *c) {
+	for (uint32_t i = 0; i < NET_MAX_BANNED - 1; i++)
+		c->banned.members[i] = 1000 + i;
+	c->banned.n = NET_MAX_BANNED - 1;
 }
 
 static enum rv_err send_as_is(struct rig *r, uint32_t who, struct report *rep, struct rv_errtext *et) {
@@ -168,6 +176,26 @@ static void two_roots_across_a_restart_ban(void **state) {
 	rig_release(&r);
 }
 
+/* While a proof waits for the disk, the operator bans another one: there is room for one. */
+static void a_proof_that_waits_takes_its_room(void **state) {
+	(void)state;
+	struct rig r;
+	setup(&r);
+	fill_table(r.core);
+	fill_table(r.twin);
+	r.hold = true;
+	rig_say(&r, LIAR, WORKER_READY);
+	struct report rep = another(&r, WORKER_READY);
+	rig_send(&r, LIAR, &rep);
+	assert_int_equal(core_ban(r.core, r.now_us, 1, true, NULL), RV_E_FULL);
+	r.hold = false;
+	rig_pump(&r);
+	rig_wait(&r, RIG_S);
+	assert_true(rig_view(&r, LIAR).banned);
+	assert_false(rig_view(&r, 1).banned);
+	rig_release(&r);
+}
+
 /* The records of others wait: the proof waits too, and is not lost. */
 static void a_proof_waits_for_the_record_before_it(void **state) {
 	(void)state;
@@ -252,6 +280,7 @@ int main(void) {
 		cmocka_unit_test(a_pause_between_two_roots_does_not_help),
 		cmocka_unit_test(two_roots_in_an_attempt_ban_and_the_others_go_on),
 		cmocka_unit_test(two_roots_across_a_restart_ban),
+		cmocka_unit_test(a_proof_that_waits_takes_its_room),
 		cmocka_unit_test(a_proof_waits_for_the_record_before_it),
 		cmocka_unit_test(another_process_may_commit_to_something_else),
 		cmocka_unit_test(the_next_round_is_another_contribution),
