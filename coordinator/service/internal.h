@@ -267,7 +267,7 @@ void service_relay_metrics(const struct service *s, FILE *f);
 
 /* Logs that a member trains on a text of its own, once, and that it no longer does. Called after
  * every report. */
-void service_watch_text(struct service *s, uint32_t slot);
+void service_watch_text(struct service *s, int64_t now_us, uint32_t slot);
 /* Return the figures of a member and of the coordinator; null in a run that does not hand out its
  * text. `details`: for the operator. */
 json_t *service_member_text_json(const struct service *s, const struct report *last, bool details);
@@ -312,6 +312,11 @@ void service_note_commit(struct service *s, const struct commit_stats *c, int64_
 void service_note_rollback(struct service *s, const struct core_record *rec, int64_t now_us);
 /* Logs a durable record for people. */
 void service_tell_record(struct service *s, const struct core_record *rec);
+/* Returns true if an event of the member may be logged, and counts it. A member causes events by its
+ * reports, at any rate: TELL_AT_ONCE of them are logged, then one in TELL_EVERY_US. The first
+ * dropped one is replaced by a line about that, until the member was calm for long enough to log as
+ * many again. */
+bool service_may_tell(struct service *s, uint32_t member, int64_t now_us);
 /* Logs the core's events as sentences. Limits each member's to a burst, then a few a minute: its
  * reports cause them. */
 void service_tell_events(struct service *s, int64_t now_us);

@@ -349,7 +349,7 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	service_take_offer(s, now_us, (uint32_t)slot, sight, key, rep.offers_relay);
 	service_watch_time(s, (uint32_t)slot, &rep, now_us);
 	service_watch_storage(s, now_us, (uint32_t)slot);
-	service_watch_text(s, (uint32_t)slot);
+	service_watch_text(s, now_us, (uint32_t)slot);
 	service_take_heldout(s, (uint32_t)slot, &rep);
 	/* A report is not acknowledged as durable: it is repeated anyway. */
 	look_soon(s, now_us);

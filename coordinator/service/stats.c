@@ -366,10 +366,7 @@ enum { TELL_AT_ONCE = 30 };
 #define TELL_EVERY_US         (10 * RV_US_PER_S)
 #define TELL_REFUSED_EVERY_US (60 * RV_US_PER_S)
 
-/* Returns true if an event of the member may be logged. A member causes events by its reports, at
- * any rate: TELL_AT_ONCE of them are logged, then one in TELL_EVERY_US. The first dropped one is
- * replaced by a line about that, until the member was calm for long enough to log as many again. */
-static bool may_tell(struct service *s, uint32_t member, int64_t now_us) {
+bool service_may_tell(struct service *s, uint32_t member, int64_t now_us) {
 	const int slot = core_find(s->core, member);
 	if (slot < 0)
 		return true;
@@ -414,7 +411,7 @@ void service_tell_events(struct service *s, int64_t now_us) {
 	while (core_next_event(s->core, &ev)) {
 		const char *text = sentences[ev.type].text;
 		bool is_error = sentences[ev.type].level == RV_ERROR;
-		if (ev.member != NET_NO_MEMBER && !is_error && !may_tell(s, ev.member, now_us))
+		if (ev.member != NET_NO_MEMBER && !is_error && !service_may_tell(s, ev.member, now_us))
 			continue;
 		if (ev.type == CORE_EVENT_ABSENT || ev.type == CORE_EVENT_GONE)
 			service_tell_not_held(s, ev.round, text);

@@ -10,11 +10,11 @@ void service_show_text(struct service *s, const struct text_totals *totals) {
 	s->text = totals;
 }
 
-void service_watch_text(struct service *s, uint32_t slot) {
+void service_watch_text(struct service *s, int64_t now_us, uint32_t slot) {
 	const struct core_member_view v = core_view(s->core, slot);
 	struct rv_hash *told = &s->members[slot].own_text_told;
 	char hex[2 * SHOWN_BYTES + 1], who[SERVICE_MEMBER_BYTES];
-	if (!s->run.data_hash[0] || rv_hash_equal(told, &v.last->own_text))
+	if (!s->run.data_hash[0] || rv_hash_equal(told, &v.last->own_text) || !service_may_tell(s, v.member, now_us))
 		return;
 	*told = v.last->own_text;
 	rv_hex_encode(told->b, SHOWN_BYTES, hex);

@@ -318,8 +318,29 @@ static void test_a_text_of_its_own_is_seen(void **state) {
 	assert_true(bench_was_told(b, "member 1 it's \"me\" trains on the run's text again"));
 }
 
+static void bring_another_text(struct report *rep, uint8_t who) {
+	if (who == 2)
+		memcpy(rep->own_text.b, &rep->seq, sizeof rep->seq);
+}
+
+/* One that names another text in each report would fill the log, and push all else out of the news. */
+static void test_one_member_does_not_fill_the_news(void **state) {
+	enum { REPORTS = 300 };
+	struct service_bench *b = *state;
+	struct join_reply reply;
+	b->alter = bring_another_text;
+	for (uint8_t who = 1; who <= 2; who++)
+		assert_int_equal(bench_join(b, who, &reply), RV_OK);
+	for (int i = 0; i < REPORTS; i++)
+		assert_int_equal(bench_report(b, 2, WORKER_TRAINING, ":70"), RV_OK);
+	assert_true(bench_was_told(b, "member 1 causes many events"));
+	assert_true(bench_was_told(b, "1 invite link made"));
+	b->alter = NULL;
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_one_member_does_not_fill_the_news, bench_set_up_text, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_status, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_a_liar_does_not_move_the_figures, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_the_heldout_loss_is_the_first_participants, bench_set_up, bench_tear_down),
