@@ -323,7 +323,7 @@ static void bring_another_text(struct report *rep, uint8_t who) {
 		memcpy(rep->own_text.b, &rep->seq, sizeof rep->seq);
 }
 
-/* One that names another text in each report would fill the log, and push all else out of the news. */
+/* One that names another text in each report fills the log, and pushes all else out of the news. */
 static void test_one_member_does_not_fill_the_news(void **state) {
 	enum { REPORTS = 300 };
 	struct service_bench *b = *state;
