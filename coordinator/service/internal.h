@@ -312,8 +312,8 @@ void service_note_commit(struct service *s, const struct commit_stats *c, int64_
 void service_note_rollback(struct service *s, const struct core_record *rec, int64_t now_us);
 /* Logs a durable record for people. */
 void service_tell_record(struct service *s, const struct core_record *rec);
-/* Returns true if an event of the member may be logged, and counts it. A member causes events by its
- * reports, at any rate: TELL_AT_ONCE of them are logged, then one in TELL_EVERY_US. The first
+/* Returns true if an event of the member may be logged, and counts it. A member causes events by
+ * its reports, at any rate: TELL_AT_ONCE of them are logged, then one in TELL_EVERY_US. The first
  * dropped one is replaced by a line about that, until the member was calm for long enough to log as
  * many again. */
 bool service_may_tell(struct service *s, uint32_t member, int64_t now_us);
