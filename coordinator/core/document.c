@@ -271,7 +271,8 @@ static bool same_state(const struct document *a, const struct document *b) {
 }
 
 static bool same_lists(const struct document *a, const struct document *b) {
-	return a->phase == b->phase && same_kept(a, b) && same_relays(a, b) && same_refs(a->members, a->n_members, b->members, b->n_members) &&
+	return a->phase == b->phase && same_kept(a, b) && same_relays(a, b) &&
+		   same_refs(a->members, a->n_members, b->members, b->n_members) &&
 		   same_refs(a->syncing, a->n_syncing, b->syncing, b->n_syncing);
 }
 
