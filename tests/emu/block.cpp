@@ -8,6 +8,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <unistd.h>
 
@@ -137,19 +138,13 @@ static void thread_entry() {
 	fiber_exit();
 }
 
+// Orders the numbers below its size as the options ask.
 static void permute(std::vector<unsigned> &v) {
-	std::sort(v.begin(), v.end());
+	std::iota(v.begin(), v.end(), 0u);
 	if (options.order == EMU_REVERSE)
 		std::reverse(v.begin(), v.end());
 	if (options.order == EMU_RANDOM)
 		std::shuffle(v.begin(), v.end(), random_order);
-}
-
-static std::vector<unsigned> numbers_below(size_t n) {
-	std::vector<unsigned> v(n);
-	for (size_t i = 0; i < n; i++)
-		v[i] = static_cast<unsigned>(i);
-	return v;
 }
 
 static void end_thread(thread *t) {
@@ -240,7 +235,7 @@ void run_kernel(const char *name, dim3 grid, dim3 shape, size_t shared_bytes, co
 	if (!grid.count() || grid.y > 65535 || grid.z > 65535)
 		fault({}, "a grid of (%u,%u,%u) blocks: x 1 to 2^31-1, y and z 1 to 65535", grid.x, grid.y, grid.z);
 	counters.launches++;
-	std::vector<unsigned> blocks = numbers_below(grid.count()), turns = numbers_below(n);
+	std::vector<unsigned> blocks(grid.count()), turns(n);
 	permute(blocks);
 	for (unsigned i : blocks) {
 		block_index = {i % grid.x, i / grid.x % grid.y, i / (grid.x * grid.y)};

@@ -41,23 +41,22 @@ touch touch_now() {
 	return {self->linear, block_epoch(), warp_epoch(self->warp)};
 }
 
-// Does a barrier lie between `t` and what the running thread does now? (`several`: t stands for
-// lanes of its warp.)
-bool ordered(const touch &t, bool several) {
-	if (t.thread == nobody || t.block_epoch != block_epoch())
+// Does a barrier lie between `t` and the access `now`? (`several`: t stands for lanes of its warp.)
+inline bool ordered(const touch &t, const touch &now, bool several) {
+	if (t.thread == nobody || t.block_epoch != now.block_epoch)
 		return true;
-	if (t.thread == self->linear && !several)
+	if (t.thread == now.thread && !several)
 		return true;
-	return t.thread / warp_size == self->warp && t.warp_epoch != warp_epoch(self->warp);
+	return t.thread / warp_size == now.thread / warp_size && t.warp_epoch != now.warp_epoch;
 }
 
-bool reads_ordered(const cell &c) {
+inline bool reads_ordered(const cell &c, const touch &now) {
 	if (c.read_by == readers::of_the_block)
-		return c.read.block_epoch != block_epoch();
-	return ordered(c.read, c.read_by == readers::of_a_warp);
+		return c.read.block_epoch != now.block_epoch;
+	return ordered(c.read, now, c.read_by == readers::of_a_warp);
 }
 
-cell *cell_of(const char *p) {
+inline cell *cell_of(const char *p) {
 	cell *c = &memory.cells[static_cast<size_t>(p - memory.bytes) / cell_bytes];
 	if (c->generation != memory.generation) {
 		*c = cell();
@@ -66,12 +65,11 @@ cell *cell_of(const char *p) {
 	return c;
 }
 
-void note_read(cell *c) {
-	touch now = touch_now();
+inline void note_read(cell *c, const touch &now) {
 	bool same_time = c->read.thread != nobody && c->read.block_epoch == now.block_epoch;
 	if (!same_time)
 		c->read_by = readers::one;
-	else if (c->read.thread / warp_size != self->warp)
+	else if (c->read.thread / warp_size != now.thread / warp_size)
 		c->read_by = readers::of_the_block;
 	else if (c->read_by != readers::of_the_block)
 		c->read_by = c->read.warp_epoch == now.warp_epoch && c->read.thread != now.thread ? readers::of_a_warp
@@ -126,29 +124,31 @@ shared_region dynamic_shared() {
 
 void shared_read(const shared_region &r, const char *p, size_t bytes, place at) {
 	check_bounds(r, p, bytes, at);
+	const touch now = touch_now();
 	for (size_t i = 0; i < bytes; i += cell_bytes) {
 		cell *c = cell_of(p + i);
 		if (c->write.thread == nobody)
 			fault(at, "reads shared memory that nobody wrote: byte %td of an array of %td", p - r.begin,
 				  r.end - r.begin);
-		if (!ordered(c->write, false))
+		if (!ordered(c->write, now, false))
 			fault(at, "race: reads byte %td of a shared array, written by thread %u with no barrier since", p - r.begin,
 				  c->write.thread);
-		note_read(c);
+		note_read(c, now);
 	}
 }
 
 void shared_write(const shared_region &r, const char *p, size_t bytes, place at) {
 	check_bounds(r, p, bytes, at);
+	const touch now = touch_now();
 	for (size_t i = 0; i < bytes; i += cell_bytes) {
 		cell *c = cell_of(p + i);
-		if (!ordered(c->write, false))
+		if (!ordered(c->write, now, false))
 			fault(at, "race: writes byte %td of a shared array, as thread %u did with no barrier since", p - r.begin,
 				  c->write.thread);
-		if (!reads_ordered(*c))
+		if (!reads_ordered(*c, now))
 			fault(at, "race: writes byte %td of a shared array, read by thread %u with no barrier since", p - r.begin,
 				  c->read.thread);
-		c->write = touch_now();
+		c->write = now;
 	}
 }
 
