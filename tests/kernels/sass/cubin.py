@@ -49,12 +49,18 @@ def sections(elf):
         yield text, kind, b"" if kind == 8 else elf[offset : offset + size], link, info
 
 
-def fatbin_entries(path):
-    """Yields (kind, arch, bytes) of the device code in an object or a library. Code that is compressed has its
-    kind and arch all the same."""
+def fatbins(path):
+    """Returns nvcc's fatbins in a file: a fatbin itself, or an object or a library. None: it has none."""
     with open(path, "rb") as file:
-        elf = file.read()
-    (fat,) = [data for name, _, data, _, _ in sections(elf) if name == ".nv_fatbin"]
+        content = file.read()
+    if content.startswith(struct.pack("<I", FATBIN_MAGIC)):
+        return content
+    return next((data for name, _, data, _, _ in sections(content) if name == ".nv_fatbin"), None)
+
+
+def fatbin_entries(fat):
+    """Yields (kind, arch, bytes) of the device code in fatbins. Code that is compressed has its kind and arch
+    all the same."""
     at = 0
     while (at := fat.find(struct.pack("<I", FATBIN_MAGIC), at)) >= 0:
         header, size = struct.unpack_from("<HQ", fat, at + 6)
@@ -65,12 +71,6 @@ def fatbin_entries(path):
             yield kind, arch, fat[entry + header : entry + header + size]
             entry += header + size
         at = end
-
-
-def has_fatbin(path):
-    """Returns whether nvcc's linker made the file."""
-    with open(path, "rb") as file:
-        return any(name == ".nv_fatbin" for name, *_ in sections(file.read()))
 
 
 def embedded(path):
@@ -95,8 +95,9 @@ def elf_bytes(elf):
 
 
 def code_of(path):
-    """Yields (kind, arch, bytes) of the device code in nvcc's objects and in any plugin."""
-    yield from fatbin_entries(path) if has_fatbin(path) else embedded(path)
+    """Yields (kind, arch, bytes) of the device code in what nvcc made and in any plugin."""
+    fat = fatbins(path)
+    yield from embedded(path) if fat is None else fatbin_entries(fat)
 
 
 def is_missing(paths):
@@ -105,8 +106,8 @@ def is_missing(paths):
         if not os.path.exists(path):
             print(f"skipped: {path} is not built (target rivulet_cuda)")
             return True
-        if path.endswith(".so") and has_fatbin(path):
-            print(f"skipped: nvcc made {path}, whose code is compressed; its objects are read instead")
+        if path.endswith(".so") and fatbins(path) is not None:
+            print(f"skipped: nvcc made {path}, whose code is compressed; its fatbins are read instead")
             return True
     return False
 
