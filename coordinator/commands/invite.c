@@ -4,6 +4,7 @@
 #include "coordinator/commands/wall_time.h"
 #include "coordinator/service/service.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,12 +36,24 @@ static const struct rv_option options[] = {
 
 /* ---- one command each ---- */
 
+/* Advises the operator of a run that is about to be open to many, and in which nobody checks
+ * others. The links are made, so that a fault here is none. */
+static void advise(struct operator_session *session, int64_t uses) {
+	struct run_config run;
+	if (uses > 1 && operator_config(session, &run, NULL) == RV_OK && run.audit_chunks == 0)
+		(void)fputs("note: many may join by this link, and in this run nobody checks what members send (audit-chunks = "
+					"0): for people whom you do not know make runs with --preset strangers; docs/security.md\n",
+					stderr);
+}
+
 static enum rv_err make(struct operator_session *session, const struct invite_options *o, struct rv_errtext *et) {
 	const struct invite_terms terms = {.uses = o->uses, .lasts_ms = o->expires_ms, .approve = o->approve};
 	char *links = NULL;
 	RV_TRY(operator_invite(session, &terms, (int)o->count, &links, et));
 	(void)fputs(links, stdout);
+	(void)fflush(stdout);
 	free(links);
+	advise(session, o->uses);
 	return RV_OK;
 }
 

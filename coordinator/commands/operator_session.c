@@ -209,6 +209,16 @@ enum rv_err operator_status(struct operator_session *o, json_t **status, struct 
 	return ask_status(o, status, et);
 }
 
+enum rv_err operator_config(struct operator_session *o, struct run_config *out, struct rv_errtext *et) {
+	char *body = NULL;
+	if (!o->online)
+		return run_config_parse(out, "the run's configuration", o->run.config, et);
+	RV_TRY(ask(o, "/v1/config", NULL, &body, et));
+	const enum rv_err e = run_config_parse(out, "the run's configuration", body, et);
+	free(body);
+	return e;
+}
+
 static enum rv_err invite_offline(struct operator_session *o, const struct invite_terms *terms, int count, char **links,
 								  struct rv_errtext *et) {
 	char(*made)[INVITE_MAX_BYTES] = calloc((size_t)count, sizeof *made);

@@ -33,6 +33,8 @@ enum rv_err operator_status(struct operator_session *o, json_t **status, struct 
 /* Makes links, one a line; the caller frees *links. */
 enum rv_err operator_invite(struct operator_session *o, const struct invite_terms *terms, int count, char **links,
 							struct rv_errtext *et);
+/* Reads the run's configuration. */
+enum rv_err operator_config(struct operator_session *o, struct run_config *out, struct rv_errtext *et);
 /* Lists invites, or computers that ask for approval: service_list_invites, service_list_askers. The
  * caller decrefs the list. */
 enum rv_err operator_list_invites(struct operator_session *o, json_t **list, struct rv_errtext *et);

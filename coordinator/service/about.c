@@ -28,6 +28,10 @@ json_t *service_about_json(const struct service *s) {
 					 s->about.model_license, "model_at", s->about.model_at);
 }
 
+const struct address *service_advertised(const struct service *s) {
+	return &s->cfg.advertise;
+}
+
 enum rv_err service_set_model_at(struct service *s, const char *place, struct rv_errtext *et) {
 	struct run_about about = s->about;
 	char lines[RUN_ABOUT_BYTES];

@@ -90,7 +90,13 @@ static enum member_verdict judge_reflected(const struct member_facts *f, const s
 		(void)rv_fail(why, RV_E_AUTH, "it was proven by a relay that is not the operator's");
 		return MEMBER_UNPROVEN;
 	}
-	if (address_reach(a) != ADDRESS_PUBLIC)
+	const enum address_reach reach = address_reach(a);
+	const bool in_its_range = reach == reach_of(f->sight->host); /* a relay beside it sees it as we do */
+	if (reach != ADDRESS_PUBLIC && reach != ADDRESS_UNUSABLE && in_its_range) {
+		(void)rv_fail(why, RV_E_AUTH, "a relay in its own network saw it");
+		return MEMBER_UNPROVEN;
+	}
+	if (reach != ADDRESS_PUBLIC)
 		return refuse(why, "a relay saw it, but it is not public");
 	if (c->unix_s > f->unix_s + MEMBER_PROOF_AHEAD_S)
 		return refuse(why, "its proof is of a time to come: a clock is wrong there or here");

@@ -42,7 +42,7 @@ enum member_verdict {
 	MEMBER_CONFIRMED,
 	MEMBER_NEEDS_PROOF, /* REFLECTED: confirmed if member_proof_check agrees */
 	MEMBER_NEEDS_PROBE, /* GIVEN: confirmed once another member has reached it there */
-	MEMBER_UNPROVEN,    /* REFLECTED: its relay is not the operator's. Not announced, and no fault */
+	MEMBER_UNPROVEN,    /* REFLECTED: no proof for strangers, and none is owed. Not announced, and no fault */
 	MEMBER_REFUSED
 };
 

@@ -108,6 +108,8 @@ const char *service_run_config(const struct service *s);
 #define SERVICE_ABOUT "about"
 /* Returns what the operator says of the run, with the time that its latest rounds took. */
 struct run_about service_about(const struct service *s);
+/* Returns the address in invite links. */
+const struct address *service_advertised(const struct service *s);
 /* Keeps where the model will be given away. RV_E_INVALID: not a plain line; faults of the store. */
 enum rv_err service_set_model_at(struct service *s, const char *place, struct rv_errtext *et);
 /* RV_E_OVER, with where the weights can be had: the run has ended, and admits no new member. */

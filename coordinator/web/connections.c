@@ -6,7 +6,7 @@
 #include "coordinator/web/connections.h"
 
 #include "base/clock.h"
-#include "net/address.h"
+#include "coordinator/web/plain_http.h"
 #include "net/tls.h"
 
 #include <event2/bufferevent_ssl.h>
@@ -50,6 +50,7 @@ struct connections {
 	uint64_t last_number, ended;
 	LIST_HEAD(, connection) open;                 /* the newest first */
 	LIST_HEAD(, connection) chains[CHAINS];       /* members' by key, strangers' by site */
+	char place[NET_ADDR_BYTES];                   /* HOST:PORT, for those that come with plain HTTP */
 	uint8_t chain_key[crypto_shorthash_KEYBYTES]; /* so that nobody can choose a chain */
 	void (*on_full)(void *owner, bool full);
 	void *owner;
@@ -123,6 +124,10 @@ void connections_free(struct connections *c) {
 	}
 	(void)CRYPTO_free_ex_index(CRYPTO_EX_INDEX_SSL, c->ex_index);
 	free(c);
+}
+
+void connections_at(struct connections *c, const struct address *place) {
+	(void)address_format(place, c->place);
 }
 
 void connections_use(struct connections *c, SSL_CTX *ctx) {
@@ -264,6 +269,13 @@ static struct connection *add(struct connections *c, SSL *ssl) {
 	return k;
 }
 
+/* Answers one that came with plain HTTP, when its handshake has failed. */
+static void on_handshake(const SSL *ssl, int where, int result) {
+	const struct connections *c = SSL_get_app_data(ssl);
+	if (where == SSL_CB_ACCEPT_EXIT && result <= 0)
+		plain_http_answer(ssl, c->place);
+}
+
 /* Makes a connection and takes over `ssl`. Returns NULL without memory. */
 static struct bufferevent *make(struct event_base *base, struct connections *c, SSL *ssl) {
 	struct connection *k = add(c, ssl);
@@ -282,6 +294,8 @@ static struct bufferevent *make(struct event_base *base, struct connections *c, 
 struct bufferevent *connections_make(struct event_base *base, void *connections) {
 	struct connections *c = connections;
 	SSL *ssl = SSL_new(c->ctx);
+	if (ssl != NULL && SSL_set_app_data(ssl, c) == 1)
+		SSL_set_info_callback(ssl, on_handshake);
 	struct bufferevent *bev = ssl != NULL ? make(base, c, ssl) : NULL;
 	if (bev != NULL)
 		bufferevent_openssl_set_allow_dirty_shutdown(bev, 1); /* HTTP marks the end of a message itself */

@@ -5,6 +5,7 @@
 #define RV_COORDINATOR_CONNECTIONS_H
 
 #include "base/err.h"
+#include "net/address.h"
 #include "net/limits.h"
 
 #include <event2/bufferevent.h>
@@ -31,6 +32,9 @@ enum { CONNECTIONS_PER_MEMBER = 6 };
  * then those of the member that has most. The operator's are never ended for others. RV_E_NOMEM. */
 enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, bool full), void *owner,
 							struct connections **out, struct rv_errtext *et);
+/* Sets where the coordinator is, for those that come with plain HTTP: they are told the address of
+ * HTTPS (plain_http.h). */
+void connections_at(struct connections *c, const struct address *place);
 /* Makes connections by another context from now on, which is borrowed; those that are open stay. */
 void connections_use(struct connections *c, SSL_CTX *ctx);
 /* Frees the table after all its bufferevents are gone (evhttp_free). NULL is fine. */

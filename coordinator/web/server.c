@@ -234,6 +234,8 @@ enum rv_err server_new(const struct server_config *cfg, struct server **out, str
 	if (e == RV_OK)
 		e = connections_new(s->tls, cfg->max_connections, on_full, s, &s->connections, et);
 	if (e == RV_OK)
+		connections_at(s->connections, service_advertised(cfg->service));
+	if (e == RV_OK)
 		e = make_api(s, et);
 	if (e == RV_OK)
 		e = make_http(s, et);

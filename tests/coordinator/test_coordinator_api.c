@@ -419,17 +419,32 @@ static void test_certificates_by_what_is_offered(void **state) {
 	check_offer(*state, "ECDSA+SHA256:RSA-PSS+SHA256:ed25519", EVP_PKEY_ED25519);
 }
 
+/* Sends `text` on a connection without TLS, and reads the answer to its end. */
+static void plain_answer(struct coordinator *c, const char *text, char *out, size_t cap) {
+	int fd = tcp_connect(c);
+	size_t n = 0;
+	ssize_t k;
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	while (n + 1 < cap && (k = read(fd, out + n, cap - 1 - n)) > 0)
+		n += (size_t)k;
+	out[n] = '\0';
+	(void)close(fd);
+}
+
+/* Plain HTTP on the port of HTTPS is told so, as soon as it can be known, and nothing else is. */
 static void test_old_tls_and_plain_text(void **state) {
 	struct coordinator *c = *state;
-	char byte;
+	char answer[2048], where[96];
 	assert_int_equal(raw_request(c, TLS1_2_VERSION, "GET / HTTP/1.1\r\n" ENDING), -1);
-	int fd = tcp_connect(c);
-	const char text[] = "GET / HTTP/1.1\r\n" ENDING;
-	assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
-	ssize_t n = 0, k;
-	while ((k = read(fd, &byte, 1)) > 0) /* at most a TLS alert, never HTTP */
-		assert_true(++n < 64 && byte != 'H');
-	(void)close(fd);
+	(void)snprintf(where, sizeof where, "speaks HTTPS: https://127.0.0.1:%u/\n", c->at.port);
+	static const char *const requests[] = {"GET / HTTP/1.1\r\n" ENDING, "HEAD / HTTP/1.1\r\n" ENDING,
+										   "POST /v1/join HTTP/1.1\r\n"};
+	for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+		plain_answer(c, requests[i], answer, sizeof answer);
+		assert_true(strncmp(answer, "HTTP/1.1 400 Bad Request\r\n", 26) == 0 && strstr(answer, where));
+	}
+	plain_answer(c, "SSH-2.0-nobody\r\n", answer, sizeof answer); /* at most a TLS alert */
+	assert_true(strlen(answer) < 64 && !strchr(answer, 'H'));
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET / HTTP/1.1\r\n" ENDING), 200);
 }
 

@@ -166,13 +166,38 @@ static void test_invite_either_way(void **state) {
 	assert_int_equal(strncmp(out, "rivulet://127.0.0.1:", 20), 0);
 	assert_int_equal(coordinator_stop(c), 0);
 	coordinator_invite(c, &in); /* in the store: it is not running */
+	assert_int_equal(RUN("invite", "--dir", c->dir, "--uses", "2", "--count", "3"), 0);
+	assert_int_equal(count_lines(out), 4);
+	expect("note: many may join");
 	assert_int_equal(RUN("invite", "--dir", c->dir, "--advertise", "example.org:99"), 0);
+	assert_null(strstr(out, "note:"));
 	expect("rivulet://example.org:99/");
 	coordinator_start(c);
 	struct client k;
 	client_init(&k, c, 3, NULL);
 	assert_int_equal(client_join(&k, c, &in, NULL), 200);
 	client_release(&k);
+}
+
+static int set_up_audited(void **state) {
+	struct coordinator *c = calloc(1, sizeof *c);
+	*state = c;
+	coordinator_make(c, "preset = strangers\naudit-training = 0\nrounds = 10\n");
+	return 0;
+}
+
+/* Who makes a link for many is advised once, however many links, running or not; not of a run whose
+ * members check each other, and not of links for one. */
+static void test_links_for_many_are_for_runs_that_check(void **state) {
+	struct coordinator *c = *state;
+	for (int online = 1; online >= 0; online--) {
+		assert_int_equal(RUN("invite", "--dir", c->dir, "--uses", "3", "--count", "2"), 0);
+		assert_int_equal(count_lines(out), 2);
+		assert_null(strstr(out, "note:"));
+		if (online)
+			assert_int_equal(coordinator_stop(c), 0);
+	}
+	coordinator_start(c);
 }
 
 static void test_invites_are_listed_and_revoked_either_way(void **state) {
@@ -187,7 +212,8 @@ static void test_invites_are_listed_and_revoked_either_way(void **state) {
 	assert_int_equal(RUN("invite", "--dir", "/x", "--uses", "0"), 2);
 	expect("65536");
 	assert_int_equal(RUN("invite", "--dir", c->dir, "--uses", "3", "--expires", "7d"), 0);
-	assert_int_equal(count_lines(out), 1);
+	assert_int_equal(count_lines(out), 2);
+	expect("\nnote: many may join by this link, and in this run nobody checks what members send");
 	out[strcspn(out, "\n")] = '\0';
 	assert_ok(invite_parse(out, &in, &et));
 	client_init(&k, c, 3, NULL);
@@ -329,6 +355,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_port_taken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_invite_either_way, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_invites_are_listed_and_revoked_either_way, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_links_for_many_are_for_runs_that_check, set_up_audited, tear_down),
 		cmocka_unit_test_setup_teardown(test_members_are_approved_either_way, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_status_either_way, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_served_once, set_up, tear_down),

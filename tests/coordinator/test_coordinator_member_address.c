@@ -306,8 +306,27 @@ static void test_what_is_not_public_is_not_reflected(void **state) {
 	}
 }
 
+/* On one machine, and in one network, a relay sees what the coordinator sees: nothing is amiss. */
+static void test_a_relay_beside_a_member_is_no_news(void **state) {
+	struct scene *s = *state;
+	static const struct {
+		const char *seen, *reflected;
+		bool is_refused;
+	} cases[] = {{"127.0.0.1", "127.0.0.1:7434", false},   {"192.168.1.5", "192.168.1.17:7434", false},
+				 {"fd00::5", "[fd00::1]:7434", false},     {"127.0.0.1", "192.168.1.17:7434", true},
+				 {"198.51.100.9", "127.0.0.1:7434", true}, {"127.0.0.1", "224.0.0.1:7434", true}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct rv_errtext why;
+		char out[NET_ADDR_BYTES];
+		see(s, cases[i].seen, cases[i].seen, cases[i].seen);
+		struct candidate c = reflected(s, &s->relay[0], 1, &s->member, cases[i].reflected, NOW_S);
+		assert_int_equal(judge(s, &c, out, &why), cases[i].is_refused ? MEMBER_REFUSED : MEMBER_UNPROVEN);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_a_relay_beside_a_member_is_no_news, open_scene),
 		cmocka_unit_test_setup(test_a_public_member_is_where_it_is_seen, open_scene),
 		cmocka_unit_test_setup(test_private_is_announced_where_the_coordinator_is, open_scene),
 		cmocka_unit_test_setup(test_loopback_is_the_coordinators_machine, open_scene),
