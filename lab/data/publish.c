@@ -13,6 +13,15 @@ static bool tick(void *console, uint64_t done, uint64_t total, uint64_t shards) 
 	return console_progress(console, "publish", done, total, "byte", note);
 }
 
+static void tell_repaired(void *console, uint64_t shard) {
+	struct console *c = console;
+	char name[32];
+	manifest_shard_name(shard, name);
+	rv_progress_clear(c->events);
+	rv_event(c->events, RV_WARN, "repaired", RV_FIELDS(rv_field_str("file", name)),
+			 "%s was damaged or missing, and is made again", name);
+}
+
 static enum rv_err tell_done(const struct console *c, const char *out, const struct manifest *m, uint64_t bytes,
 							 struct rv_errtext *et) {
 	struct rv_hash hash;
@@ -47,6 +56,7 @@ enum rv_err data_publish(const struct data_options *o, const char *const *files,
 								   .out = o->out,
 								   .threads = (int)o->threads,
 								   .tick = tick,
+								   .repaired = tell_repaired,
 								   .ctx = &c};
 	enum rv_err e = console_open(&c, stdout, et);
 	if (e == RV_OK)

@@ -69,9 +69,12 @@ static enum rv_err check_all(struct verification *v, int level, int threads, str
 	const uint64_t damaged = atomic_load(&v->damaged);
 	if (damaged == 0)
 		return RV_OK;
-	return rv_fail(et, RV_E_CORRUPT, "%" PRIu64 " of %" PRIu64 " %s are damaged or missing%s", damaged, n,
-				   level < 0 ? "shards" : "index pages",
-				   level < 0 ? ": fetch them again from where they came" : ": the shards below them cannot be checked");
+	return rv_fail(
+		et, RV_E_CORRUPT, "%" PRIu64 " of %" PRIu64 " %s are damaged or missing%s", damaged, n,
+		level < 0 ? "shards" : "index pages",
+		level < 0
+			? ": fetch them again from where they came, or publish what they were made of into this directory again"
+			: ": the shards below them cannot be checked");
 }
 
 static enum rv_err verify(struct verification *v, int threads, struct rv_errtext *et) {

@@ -41,6 +41,7 @@ struct fixture {
 	struct token_list wanted;
 	struct manifest stated;
 	int ticks; /* until the job is stopped; negative: never */
+	void (*repaired)(void *ctx, uint64_t shard);
 };
 
 static int setup(void **state) {
@@ -110,6 +111,7 @@ static enum rv_err publish(struct fixture *f, const char *name, int threads, str
 									 .threads = threads,
 									 .stated = &f->stated,
 									 .tick = tick,
+									 .repaired = f->repaired,
 									 .ctx = f};
 	return publish_job_run(&c, m, &shards, &why);
 }
@@ -176,6 +178,80 @@ static void what_is_published_is_read_back(void **state) {
 	assert_false(token_source_is_text(&s));
 	token_source_release(&s);
 	assert_fault(token_source_open(&s, dir, VOCAB - 1, &why), RV_E_RANGE, &why, "vocabulary of 350");
+}
+
+static int n_repaired;
+static uint64_t repaired_last;
+
+static void on_repaired(void *ctx, uint64_t shard) {
+	(void)ctx;
+	n_repaired++;
+	repaired_last = shard;
+}
+
+static enum rv_err publish_again(struct fixture *f, const char *name, struct manifest *m) {
+	n_repaired = 0;
+	f->repaired = on_repaired;
+	const enum rv_err e = publish(f, name, 2, m);
+	f->repaired = NULL;
+	return e;
+}
+
+static void damage(const struct fixture *f, const char *name, uint64_t shard, long at) {
+	char path[600], file[32];
+	manifest_shard_name(shard, file);
+	path_in(f, name, file, path);
+	FILE *o = fopen(path, "r+b");
+	assert_non_null(o);
+	assert_int_equal(fseek(o, at, SEEK_SET), 0);
+	const int c = fgetc(o);
+	assert_int_equal(fseek(o, at, SEEK_SET), 0);
+	assert_int_not_equal(fputc(c ^ 1, o), EOF);
+	assert_int_equal(fclose(o), 0);
+}
+
+/* A byte that flipped, a file that was cut and one that is gone: made again, and nothing else. */
+static void damaged_shards_are_made_again(void **state) {
+	struct fixture *f = *state;
+	struct manifest m, again;
+	char path[600], dir[600], file[32];
+	assert_int_equal(publish(f, "whole", 1, &m), RV_OK);
+	assert_int_equal(publish(f, "worn", 1, &again), RV_OK);
+	assert_fault(publish_again(f, "worn", &again), RV_E_INVALID, &why, "and all of its shards are whole");
+	assert_int_equal(n_repaired, 0);
+	damage(f, "worn", 1, 1500);
+	assert_fault(publish(f, "worn", 1, &again), RV_E_INVALID, &why, "published already:"); /* who did not ask */
+	manifest_shard_name(2, file);
+	path_in(f, "worn", file, path);
+	assert_int_equal(truncate(path, 100), 0);
+	manifest_shard_name((uint64_t)m.n_shards - 1, file);
+	path_in(f, "worn", file, path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(publish_again(f, "worn", &again), RV_OK);
+	assert_int_equal(n_repaired, 3);
+	assert_int_equal(repaired_last, m.n_shards - 1);
+	assert_int_equal(again.n_tokens, m.n_tokens);
+	assert_same_directories(f, "whole", "worn", &m);
+	path_in(f, "worn", "repair", dir);
+	assert_int_equal(access(dir, F_OK), -1);
+}
+
+/* Other options make another text, which takes no shard's place. */
+static void another_text_repairs_nothing(void **state) {
+	struct fixture *f = *state;
+	struct manifest m, again;
+	const int64_t separator = f->stated.separator;
+	assert_int_equal(publish(f, "worn", 1, &m), RV_OK);
+	damage(f, "worn", 0, 1500);
+	f->stated.separator = -1;
+	assert_fault(publish_again(f, "worn", &again), RV_E_INVALID, &why, "make another one");
+	assert_int_equal(n_repaired, 0);
+	f->stated.separator = separator;
+	f->ticks = 0;
+	assert_int_equal(publish_again(f, "worn", &again), RV_E_CANCELLED);
+	f->ticks = -1;
+	assert_int_equal(publish_again(f, "worn", &again), RV_OK);
+	assert_int_equal(n_repaired, 1);
 }
 
 /* A run that names its text takes no other: not a text that is not published, nor another one. */
@@ -567,6 +643,8 @@ static void pages_are_checked_with_those_above(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_published_is_read_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(damaged_shards_are_made_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(another_text_repairs_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_run_takes_the_text_that_it_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_broken_off_job_ends_in_the_same_bytes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_torn_shard_is_made_again, setup, teardown),

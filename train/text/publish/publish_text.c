@@ -27,6 +27,11 @@ static bool tick(void *ctx, uint64_t bytes_done, uint64_t shards) {
 	return !s->p->tick || s->p->tick(s->p->ctx, bytes_done, s->input.files.bytes, shards);
 }
 
+static void repaired(void *ctx, uint64_t shard) {
+	const struct publishing *s = ctx;
+	s->p->repaired(s->p->ctx, shard);
+}
+
 static enum rv_err choose_separator(const struct publishing *s, int64_t *id, struct rv_errtext *et) {
 	const char *name = s->p->separator;
 	const bool is_automatic = strcmp(name, "auto") == 0;
@@ -98,6 +103,7 @@ static enum rv_err run(struct publishing *s, struct manifest *m, struct rv_errte
 									 .threads = block_lanes_choose(s->p->threads),
 									 .stated = &stated,
 									 .tick = tick,
+									 .repaired = s->p->repaired ? repaired : NULL,
 									 .ctx = s};
 	return publish_job_run(&c, m, &s->shards, et);
 }

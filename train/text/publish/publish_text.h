@@ -20,10 +20,11 @@ struct publish_text {
 	/* Called about ten times a second with bytes of `total`, and shards written; returns false to
 	 * stop. */
 	bool (*tick)(void *ctx, uint64_t done, uint64_t total, uint64_t shards);
+	void (*repaired)(void *ctx, uint64_t shard); /* as in struct publish_config */
 	void *ctx;
 };
 
-/* Publishes, or continues after an interruption. *m is what manifest.json says, *bytes what the
+/* Publishes, continues after an interruption, or repairs. *m is what manifest.json says, *bytes what the
  * files hold. Blocks until it is done. RV_E_CANCELLED: `tick` said so, the text names what is
  * there; RV_E_BUSY: another process publishes into `out`; and what tokenizer_open,
  * publish_input_open and publish_job_run return. */

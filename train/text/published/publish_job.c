@@ -6,6 +6,7 @@
 #include "train/text/published/file_hash.h"
 #include "train/text/published/index_pages.h"
 #include "train/text/published/publish_log.h"
+#include "train/text/published/publish_repair.h"
 #include "train/text/tokenizer/tokenize_job.h"
 
 #include <dirent.h>
@@ -209,6 +210,19 @@ static enum rv_err run(struct job *j, struct manifest *m, struct rv_errtext *et)
 	return RV_OK;
 }
 
+/* Repairs a finished text, or refuses it. */
+static enum rv_err run_finished(const struct job *j, struct manifest *out, struct rv_errtext *et) {
+	uint64_t repaired = 0;
+	remove_file(j, PUBLISH_LOG_NAME); /* of a job that was killed at its last step */
+	if (j->c->repaired)
+		RV_TRY(publish_repair(j->c, out, &repaired, et));
+	if (repaired > 0)
+		return RV_OK;
+	return rv_fail(et, RV_E_INVALID,
+				   "%s holds a text that is published already%s: `rivulet data inspect` shows it; choose another --out",
+				   j->c->out, j->c->repaired ? ", and all of its shards are whole" : "");
+}
+
 enum rv_err publish_job_run(const struct publish_config *c, struct manifest *out, uint64_t *shards,
 							struct rv_errtext *et) {
 	struct job j = {.c = c, .log = {.fd = -1}};
@@ -217,12 +231,8 @@ enum rv_err publish_job_run(const struct publish_config *c, struct manifest *out
 	out->vocab = tokenizer_vocab(c->tokenizer);
 	RV_TRY(check_stated(out, et));
 	remove_temporaries(&j);
-	if (has_file(&j, MANIFEST_NAME) && !has_file(&j, TOKENIZE_STATE_NAME)) {
-		remove_file(&j, PUBLISH_LOG_NAME); /* of a job that was killed at its last step */
-		return rv_fail(
-			et, RV_E_INVALID,
-			"%s holds a text that is published already: `rivulet data inspect` shows it; choose another --out", c->out);
-	}
+	if (has_file(&j, MANIFEST_NAME) && !has_file(&j, TOKENIZE_STATE_NAME))
+		return run_finished(&j, out, et);
 	enum rv_err e = publish_log_open(&j.log, c->out, et);
 	if (e == RV_OK)
 		e = run(&j, out, et);

@@ -23,13 +23,17 @@ struct publish_config {
 	const struct manifest *stated;
 	/* As in struct tokenize_config. */
 	bool (*tick)(void *ctx, uint64_t bytes_done, uint64_t shards);
+	/* Called for each shard of a finished text that was damaged, and is whole again. NULL: a
+	 * finished text is refused without a look at its shards. */
+	void (*repaired)(void *ctx, uint64_t shard);
 	void *ctx;
 };
 
-/* Starts the job, or resumes it. *out is what manifest.json says; *shards, after RV_E_CANCELLED,
- * how many shards are whole. Returns RV_E_INVALID if the directory holds a finished text or a
- * stated field is out of bounds, RV_E_RANGE for a text without tokens, and what tokenize_job_run
- * returns. */
+/* Starts the job, or resumes it; repairs a finished text that is damaged (publish_repair.h). *out is
+ * what manifest.json says; *shards, after RV_E_CANCELLED, how many shards are whole. Returns
+ * RV_E_INVALID if the directory holds a finished text that is whole or a stated field is out of
+ * bounds, RV_E_RANGE for a text without tokens, and what publish_repair and tokenize_job_run
+ * return. */
 enum rv_err publish_job_run(const struct publish_config *c, struct manifest *out, uint64_t *shards,
 							struct rv_errtext *et);
 
