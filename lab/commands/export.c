@@ -6,7 +6,9 @@
 #include "lab/worker_files/export_source.h"
 #include "train/files/gguf.h"
 
+#include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -18,6 +20,7 @@ struct export_options {
 	char out[512], tokenizer[512];
 	int form, dtype; /* enum form, enum weights_format */
 	int64_t round, max_file_bytes;
+	bool force;
 };
 
 #define FIELD(f) offsetof(struct export_options, f)
@@ -39,6 +42,9 @@ static const struct rv_option options[] = {
 	 "For a worker's directory: the weights after this many rounds; -1: the newest.", "Export"},
 	{"max-file-bytes", RV_OPT_BYTES, FIELD(max_file_bytes), 0, "0", 0, 9007199254740992.0, NULL,
 	 "hf: several files and an index when the weights are larger than this; 0: one file.", "Export"},
+	{"force", RV_OPT_BOOL, FIELD(force), 0, "no", 0, 0, NULL,
+	 "Also into a directory with other files, or over a file that is there: those of the same names are replaced.",
+	 "Export"},
 	{.name = NULL},
 };
 
@@ -51,14 +57,46 @@ static bool is_gguf(const struct export_options *o) {
 }
 
 /* Writes the path of the file: `out`, or a file in it if it is a directory or ends in "/". */
-static enum rv_err gguf_path(const char *out, char path[static PATH_MAX], struct rv_errtext *et) {
+static void gguf_path(const char *out, char path[static PATH_MAX]) {
 	struct stat st;
 	size_t n = strlen(out);
 	bool slash = n > 0 && out[n - 1] == '/', directory = stat(out, &st) == 0 && S_ISDIR(st.st_mode);
-	if (slash && !directory)
-		RV_TRY(rv_dir_make(out, 0755, et));
 	snprintf(path, PATH_MAX, "%s%s", out, slash ? "model.gguf" : directory ? "/model.gguf" : "");
-	return RV_OK;
+}
+
+/* Finds a file in a directory; returns false if it is empty, or none. */
+static bool holds_files(const char *path, char name[static NAME_MAX + 1]) {
+	DIR *dir = opendir(path);
+	bool any = false;
+	for (struct dirent *d; dir && !any && (d = readdir(dir));) {
+		any = strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
+		(void)snprintf(name, NAME_MAX + 1, "%s", d->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return any;
+}
+
+/* Refuses to write over what is there. */
+static enum rv_err check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	const struct export_options *o = opts;
+	char name[NAME_MAX + 1], file[PATH_MAX];
+	struct stat st;
+	(void)args;
+	if (o->force)
+		return RV_OK;
+	if (!is_gguf(o))
+		return holds_files(o->out, name)
+				   ? rv_fail(et, RV_E_INVALID,
+							 "--out %s: the directory holds other files (such as %.100s), which an export could "
+							 "replace: choose one that is new or empty, or write into this one with --force",
+							 o->out, name)
+				   : RV_OK;
+	gguf_path(o->out, file);
+	return stat(file, &st) == 0 && !S_ISDIR(st.st_mode)
+			   ? rv_fail(et, RV_E_INVALID,
+						 "--out %s: the file is there: choose another name, or replace it with --force", file)
+			   : RV_OK;
 }
 
 /* Writes the export. *warning: what is missing in the result. */
@@ -75,7 +113,9 @@ static enum rv_err write_export(const struct export_options *o, const char *wher
 									 .dtype = format == WEIGHTS_BF16 ? DTYPE_BF16 : DTYPE_F32,
 									 .max_file_bytes = (uint64_t)o->max_file_bytes};
 	if (is_gguf(o)) {
-		RV_TRY(gguf_path(o->out, written, et));
+		gguf_path(o->out, written);
+		if (o->out[strlen(o->out) - 1] == '/')
+			RV_TRY(rv_dir_make(o->out, 0755, et));
 		return gguf_save(written, &w, format, et);
 	}
 	snprintf(written, PATH_MAX, "%s", o->out);
@@ -125,6 +165,7 @@ static enum rv_err run_export(void *opts, const struct rv_args *args, struct rv_
 	struct export_source s;
 	char written[PATH_MAX];
 	struct rv_errtext warning = {""};
+	RV_TRY(check_files(o, args, et));
 	RV_TRY(open_source(args->at[0], o, &s, et));
 	enum rv_err e = write_export(o, args->at[0], &s, written, &warning, et);
 	if (e == RV_OK)
@@ -157,5 +198,6 @@ const struct rv_command export_command = {
 	.options = options,
 	.opts_bytes = sizeof(struct export_options),
 	.check = check,
+	.check_files = check_files,
 	.run = run_export,
 };

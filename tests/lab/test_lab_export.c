@@ -339,9 +339,44 @@ static void test_command(void **state) {
 	assert_int_equal(COMMAND("export", out, "--out", out, "--dtype", "fp16"), RV_EXIT_USAGE);
 	assert_int_equal(COMMAND("export", out, "--out", gguf, "--format", "gguf", "--max-file-bytes", "1MB"),
 					 RV_EXIT_USAGE);
-	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "77"), RV_EXIT_FAULT);
+	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "77", "--force"), RV_EXIT_FAULT);
 	worker_dir_damage(&w, "snapshot-8.rvs", 5000);
-	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "9"), RV_EXIT_OK);
+	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "9", "--force"), RV_EXIT_OK);
+	scratch_remove(out);
+}
+
+static long bytes_of(const char *path) {
+	struct stat st;
+	assert_int_equal(stat(path, &st), 0);
+	return (long)st.st_size;
+}
+
+static int export_to(const char *out, bool force) {
+	return force ? COMMAND("export", w.dir, "--out", out, "--force") : COMMAND("export", w.dir, "--out", out);
+}
+
+/* Nothing that is there is written over, but by --force. */
+static void test_what_is_there_stays(void **state) {
+	(void)state;
+	char out[300], file[400], path[400];
+	worker_dir_play(&w, 3, 0);
+	snprintf(out, sizeof out, "%s/out", w.dir);
+	assert_int_equal(mkdir(out, 0755), 0);
+	assert_int_equal(export_to(out, false), RV_EXIT_OK); /* an empty one */
+	snprintf(file, sizeof file, "%s/config.json", out);
+	fixture_write(out, "config.json", (const uint8_t *)"mine", 4, path, sizeof path);
+	assert_int_not_equal(export_to(out, false), RV_EXIT_OK);
+	assert_int_equal(bytes_of(file), 4);
+	assert_int_equal(export_to(out, true), RV_EXIT_OK);
+	assert_true(bytes_of(file) > 4);
+	snprintf(file, sizeof file, "%s/model.gguf", out);
+	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--format", "gguf"), RV_EXIT_OK); /* beside the others */
+	fixture_write(out, "model.gguf", (const uint8_t *)"mine", 4, path, sizeof path);
+	assert_int_not_equal(export_to(file, false), RV_EXIT_OK);
+	assert_int_not_equal(COMMAND("export", w.dir, "--out", out, "--format", "gguf"), RV_EXIT_OK);
+	assert_int_equal(bytes_of(file), 4);
+	assert_int_equal(export_to(file, true), RV_EXIT_OK);
+	assert_true(bytes_of(file) > 4);
 	scratch_remove(out);
 }
 
@@ -365,6 +400,7 @@ int main(void) {
 		TEST(test_tokenizer_must_be_the_runs),
 		TEST(test_vocabulary_without_a_tokenizer),
 		TEST(test_command),
+		TEST(test_what_is_there_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
