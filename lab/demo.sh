@@ -104,6 +104,26 @@ any_alive() { # `return 0`, not `return`: in a trap that would be the status fro
 	return 1
 }
 
+# Tells how to go on after Ctrl-C, once everything has ended: a line of text, and a command each.
+tell_go_on() {
+	local quoted i joined=0 report
+	printf -v quoted %q "$out"
+	report="$bin/rivulet report $quoted --out $quoted/report.html"
+	for ((i = 0; i < workers; i++)); do [ ! -s "$out/worker$i/run.conf" ] || joined=$((joined + 1)); done
+	if [ "$stage" = workers ] && ((joined == workers)); then
+		tell stopped "Stopped; what was trained is saved in $out. These go on with the run (\`./dev demo\` begins a new one, and keeps this one as $out.previous):" out "$out"
+		tell go_on "$bin/rivulet-coordinator serve --dir $quoted/coordinator &"
+		tell go_on "for i in {0..$((workers - 1))}; do $bin/rivulet-worker --dir $quoted/worker\$i & done"
+		tell go_on "$report    # once the workers have ended"
+	elif [[ $stage =~ ^(data-parallel|one-worker|report)$ ]]; then
+		tell stopped "Stopped; the run of the workers is complete in $out, and what comes after it is not. Its report:" out "$out"
+		tell go_on "$report"
+	else
+		tell stopped "Stopped before the run began: nothing goes on from here; \`./dev demo\` begins anew." out "$out"
+	fi
+}
+
+stopped=no
 cleanup() {
 	local status=$? pid
 	trap - EXIT
@@ -115,10 +135,11 @@ cleanup() {
 	done
 	for pid in "${children[@]}"; do kill -KILL "$pid" 2>/dev/null || :; done
 	wait 2>/dev/null || :
+	[ "$stopped" = no ] || tell_go_on
 	exit "$status"
 }
 trap cleanup EXIT
-trap 'end_progress; printf "demo: stopping; running workers save their state in %s\n" "${out:-}" >&2; exit 130' INT
+trap 'end_progress; stopped=yes; printf "demo: stopping; running workers save their state in %s\n" "${out:-}" >&2; exit 130' INT
 trap 'exit 143' TERM HUP
 
 # Keeps an earlier demo there as OUT.previous; anything else is left alone.

@@ -32,8 +32,7 @@ enum { CONNECTIONS_PER_MEMBER = 6 };
  * then those of the member that has most. The operator's are never ended for others. RV_E_NOMEM. */
 enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, bool full), void *owner,
 							struct connections **out, struct rv_errtext *et);
-/* Sets where the coordinator is, for those that come with plain HTTP: they are told the address of
- * HTTPS (plain_http.h). */
+/* Sets where the coordinator is: the answer to plain HTTP names it (plain_http.h). */
 void connections_at(struct connections *c, const struct address *place);
 /* Makes connections by another context from now on, which is borrowed; those that are open stay. */
 void connections_use(struct connections *c, SSL_CTX *ctx);

@@ -6,7 +6,7 @@
 
 #include <openssl/types.h>
 
-/* Sends 400 with the address of HTTPS if `ssl`, a server's whose handshake has just failed, was sent
+/* Sends 400 with the address of HTTPS, if `ssl`, a server's whose handshake has just failed, got
  * the begin of an HTTP request. `place`: HOST:PORT. The caller closes the socket. */
 void plain_http_answer(const SSL *ssl, const char *place);
 

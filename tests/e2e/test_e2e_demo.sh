@@ -91,15 +91,39 @@ interrupt() { # NAME WHEN ARGS...: runs the demo, and ends it when a command suc
 	demo=
 	[ "$status" = 130 ] || fail "after Ctrl-C ($name) the demo ended with $status, not 130"
 	[ -z "$(left_over)" ] || fail "left over after Ctrl-C ($name): $(left_over)"
+	grep -q '^{"event":"stopped"' "$work/$name.txt" || fail "after Ctrl-C ($name) it does not say how to go on"
+}
+
+go_on_commands() { # NAME: the commands that the demo gave after Ctrl-C, one a line
+	sed -n 's/^{"event":"go_on","text":"\(.*\)"}$/\1/p' "$work/$1.txt"
 }
 
 interrupt size 'grep -q "\"stage\":\"size\"" "$work/size.txt"'
+[ -z "$(go_on_commands size)" ] || fail "a command goes on with a run that has not begun"
 echo "ok: Ctrl-C while the run is sized leaves no process"
 interrupt least 'grep -q "\"event\":\"size\"" "$work/least.txt"' --minutes 1 --steps 5000 --no-baselines
 grep -q '"event":"size","rounds":24,.*this machine needs longer than 1 min' "$work/least.txt" || fail "another size: $(grep '"event":"size"' "$work/least.txt")"
 echo "ok: a machine that needs longer is told so"
 interrupt baseline 'grep -q "\"stage\":\"data-parallel\"" "$work/baseline.txt"' --rounds 4 --steps 40
-echo "ok: Ctrl-C in a baseline leaves no process"
+(cd "$work" && bash -c "$(go_on_commands baseline)") >"$work/report.txt" 2>&1 || fail "the report of a run without its baselines"
+[ -s "$work/baseline/report.html" ] || fail "no report of a run without its baselines"
+echo "ok: Ctrl-C in a baseline leaves no process, and a command that makes the report"
 interrupt stop 'ls "$work"/stop/worker1/log-*.rvl >/dev/null 2>&1' --rounds 1000 --steps 20 --no-baselines
 for i in 0 1; do [ -s "$work/stop/worker$i/replica.rvp" ] || fail "worker $i saved nothing"; done
 echo "ok: Ctrl-C saves and leaves no process"
+
+# The commands that it gives do go on: a round that was not there is committed.
+[ "$(go_on_commands stop | wc -l)" = 3 ] || fail "other commands go on: $(go_on_commands stop)"
+rounds_of() { sed -n 's/.*"kind":"round","round":\([0-9]*\).*/\1/p' "$work/stop/worker0/metrics.jsonl" | sort -n | tail -n 1; }
+was=$(rounds_of)
+: "${was:=0}"
+go_on_commands stop | head -n 2 >"$work/go_on.sh"
+(cd "$work" && exec setsid bash -c '. ./go_on.sh; wait') >"$work/go_on.txt" 2>&1 &
+demo=$!
+until [ "$(rounds_of)" -gt "$was" ]; do
+	kill -0 "$demo" || fail "the run did not go on"
+	sleep 0.2
+done
+kill -TERM -- "-$demo" && { wait "$demo" || :; }
+demo=
+echo "ok: the commands that it gives go on with the run"

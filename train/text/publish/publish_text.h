@@ -24,9 +24,9 @@ struct publish_text {
 	void *ctx;
 };
 
-/* Publishes, continues after an interruption, or repairs. *m is what manifest.json says, *bytes what the
- * files hold. Blocks until it is done. RV_E_CANCELLED: `tick` said so, the text names what is
- * there; RV_E_BUSY: another process publishes into `out`; and what tokenizer_open,
+/* Publishes, continues after an interruption, or repairs. *m is what manifest.json says, *bytes
+ * what the files hold. Blocks until it is done. RV_E_CANCELLED: `tick` said so, the text names
+ * what is there; RV_E_BUSY: another process publishes into `out`; and what tokenizer_open,
  * publish_input_open and publish_job_run return. */
 enum rv_err publish_text(const struct publish_text *p, struct manifest *m, uint64_t *bytes, struct rv_errtext *et);
 /* Removes what was published into a directory, and the directory if nothing else is in it; best

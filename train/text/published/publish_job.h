@@ -29,7 +29,7 @@ struct publish_config {
 	void *ctx;
 };
 
-/* Starts the job, or resumes it; repairs a finished text that is damaged (publish_repair.h). *out is
+/* Starts the job, or resumes it; repairs a finished text that is damaged (publish_repair.h). *out:
  * what manifest.json says; *shards, after RV_E_CANCELLED, how many shards are whole. Returns
  * RV_E_INVALID if the directory holds a finished text that is whole or a stated field is out of
  * bounds, RV_E_RANGE for a text without tokens, and what publish_repair and tokenize_job_run
