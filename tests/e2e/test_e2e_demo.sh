@@ -126,4 +126,5 @@ until [ "$(rounds_of)" -gt "$was" ]; do
 done
 kill -TERM -- "-$demo" && { wait "$demo" || :; }
 demo=
+until [ -z "$(left_over)" ]; do sleep 0.1; done # they save
 echo "ok: the commands that it gives go on with the run"
