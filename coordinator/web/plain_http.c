@@ -35,5 +35,5 @@ void plain_http_answer(const SSL *ssl, const char *place) {
 						   "Content-Length: %d\r\nConnection: close\r\n\r\n%s",
 						   n_text, text);
 	skip_request(fd);
-	(void)send(fd, answer, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	(void)send(fd, answer, (size_t)n, MSG_DONTWAIT); /* SIGPIPE is ignored */
 }
