@@ -32,7 +32,8 @@ enum rv_err serving_enter_sandbox(const struct os_sandbox_path *paths, int n, st
 	const bool whole = got.files && got.calls;
 	rv_event(ev, whole ? RV_DEBUG : RV_WARN, "sandbox",
 			 RV_FIELDS(rv_field_bool("files", got.files), rv_field_bool("calls", got.calls)), "%s",
-			 whole ? "in a sandbox: files of others, programs, and calls that serving does not make, are refused"
-				   : got.why_not.text);
+			 whole
+				 ? "in a sandbox: other files than its own, programs, and calls that serving does not make, are refused"
+				 : got.why_not.text);
 	return RV_OK;
 }

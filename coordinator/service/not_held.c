@@ -124,7 +124,7 @@ void service_describe_rollback(const struct service *s, const struct service_rol
 							   char text[SERVICE_ROLLBACK_BYTES]) {
 	const struct document *d = core_document(s->core);
 	int n = snprintf(text, SERVICE_ROLLBACK_BYTES,
-					 "the run is back at round %" PRIu64 " (term %" PRIu64 "): %" PRIu64
+					 "the run is back at the state of round %" PRIu64 " (term %" PRIu64 "): %" PRIu64
 					 " committed rounds were given up, %" PRIu64 " tokens of training with them",
 					 d->round, d->term, r->from_round - d->round, r->tokens);
 	if (n > 0 && n < SERVICE_ROLLBACK_BYTES && r->unproven)

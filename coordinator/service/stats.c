@@ -325,8 +325,8 @@ static void tell_apart(struct service *s, const struct core_event *ev) {
 static void tell_at_odds(struct service *s, const struct core_event *ev) {
 	service_tell(s, RV_WARN, "at_odds",
 				 "member %u says that member %u sends it nothing, or other bytes than it has signed (round %" PRIu64
-				 "); too few others do, so either may be at fault: where there are others, two such are kept from "
-				 "dealing with each other",
+				 "); too few others say so, and either may be at fault: where there are others, two such are kept "
+				 "from dealing with each other",
 				 ev->member, ev->other, round_number(ev->round));
 }
 
