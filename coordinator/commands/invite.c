@@ -36,12 +36,12 @@ static const struct rv_option options[] = {
 
 /* ---- one command each ---- */
 
-/* Advises the operator of a run that is about to be open to many, and in which nobody checks
- * others. The links are made, so that a fault here is none. */
+/* Advises the operator of a run that is about to be open to many, and whose members do not audit
+ * each other. The links are made already: a fault here changes nothing. */
 static void advise(struct operator_session *session, int64_t uses) {
 	struct run_config run;
 	if (uses > 1 && operator_config(session, &run, NULL) == RV_OK && run.audit_chunks == 0)
-		(void)fputs("note: many may join by this link, and in this run nobody checks what members send (audit-chunks = "
+		(void)fputs("note: many may join by this link, and members of this run do not audit each other (audit-chunks = "
 					"0): for people whom you do not know make runs with --preset strangers; docs/security.md\n",
 					stderr);
 }

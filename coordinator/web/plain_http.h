@@ -1,6 +1,5 @@
 /* plain_http.h: the answer to plain HTTP on the port of HTTPS, as people type http:// for https://.
- * One attempt to send some hundred bytes, no memory, no waiting: it costs less than the handshake
- * that such a request is instead of. */
+ * One attempt to send some hundred bytes, no memory, no waiting: it costs less than a handshake. */
 #ifndef RV_COORDINATOR_PLAIN_HTTP_H
 #define RV_COORDINATOR_PLAIN_HTTP_H
 

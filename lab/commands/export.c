@@ -178,6 +178,8 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	const struct export_options *o = opts;
 	(void)args;
 	bool gguf = is_gguf(o);
+	if (o->out[0] == '\0')
+		return rv_fail(et, RV_E_INVALID, "--out: name the directory or the file to write");
 	if (!gguf && o->dtype == WEIGHTS_F16)
 		return rv_fail(et, RV_E_INVALID, "--dtype fp16: for --format gguf only; use bf16, which has fp32's range");
 	if (gguf && o->max_file_bytes > 0)

@@ -213,7 +213,7 @@ static void test_invites_are_listed_and_revoked_either_way(void **state) {
 	expect("65536");
 	assert_int_equal(RUN("invite", "--dir", c->dir, "--uses", "3", "--expires", "7d"), 0);
 	assert_int_equal(count_lines(out), 2);
-	expect("\nnote: many may join by this link, and in this run nobody checks what members send");
+	expect("\nnote: many may join by this link, and members of this run do not audit each other");
 	out[strcspn(out, "\n")] = '\0';
 	assert_ok(invite_parse(out, &in, &et));
 	client_init(&k, c, 3, NULL);

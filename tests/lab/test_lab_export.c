@@ -337,6 +337,7 @@ static void test_command(void **state) {
 	assert_int_equal(COMMAND("export", out, "--out", gguf), RV_EXIT_OK); /* its name says what it is */
 	assert_true(stat(gguf, &st) == 0 && S_ISREG(st.st_mode));
 	assert_int_equal(COMMAND("export", out, "--out", out, "--dtype", "fp16"), RV_EXIT_USAGE);
+	assert_int_equal(COMMAND("export", out, "--out", "", "--format", "gguf"), RV_EXIT_USAGE);
 	assert_int_equal(COMMAND("export", out, "--out", gguf, "--format", "gguf", "--max-file-bytes", "1MB"),
 					 RV_EXIT_USAGE);
 	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "77", "--force"), RV_EXIT_FAULT);
