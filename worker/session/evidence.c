@@ -124,7 +124,7 @@ void session_check_promise(struct session *s, const struct document *d) {
 		rv_event(s->events, RV_ERROR, "audit_draw", RV_FIELDS(rv_field_int("round", (int64_t)s->promise.round)),
 				 "the coordinator drew the audits of round %" PRIu64
 				 " with another secret than it had promised before: it may have chosen whom they look at",
-				 s->promise.round);
+				 round_number(s->promise.round));
 	if (!promises)
 		return;
 	s->promise.term = d->term;
