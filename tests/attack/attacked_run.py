@@ -166,8 +166,12 @@ class Run:
 
     def committed(self):
         """Rounds that the coordinator has committed, and not taken back."""
-        return max((int(re.search(r"\((\d+) of", o["text"]).group(1)) for o in self.lines("coordinator.log", "event", {"commit"})),
-                   default=0)
+        return max(self.commits(), default=0)
+
+    def commits(self):
+        """Numbers of the rounds that the coordinator has committed, in its log's order."""
+        texts = [o.get("text", "") for o in self.lines("coordinator.log", "event", {"commit"})]
+        return [int(n) for text in texts for n in re.findall(r"^round (\d+) of \d+ committed", text)]
 
     def lost_attempts(self):
         """Rosters that were not committed, of all rounds."""
@@ -192,9 +196,7 @@ class Run:
 
     def taken_back(self):
         """Commits of rounds that were committed once more, by the coordinator's log."""
-        texts = [o.get("text", "") for o in self.lines("coordinator.log", "event", {"commit"})]
-        rounds = [n for text in texts for n in re.findall(r"^round (\d+) of \d+ committed", text)]
-        return len(rounds) - len(set(rounds))
+        return len(self.commits()) - len(set(self.commits()))
 
     def first_event(self, name, events):
         """The time of the first of these events in a log; None: there is none."""
