@@ -75,14 +75,15 @@ static double honest_loss(void **state) {
 	return loss;
 }
 
-/* Waits until the liar is named; returns whether that was for the round in which it lied first. */
+/* Waits until the liar is named; returns whether that was for the round in which it lied first. Logs
+ * count rounds from 1, `first` is an index. */
 static bool is_named_at_once(struct e2e *e, int first) {
 	int round = -1;
 	json_t *lied = e2e_wait_event(&e->coordinator, "audit_lied", NULL, 0, NULL);
 	print_message("%s\n", e2e_text(lied, "text"));
 	assert_int_equal(sscanf(e2e_text(lied, "text"), "round %d: member 3 sent all others", &round), 1);
 	json_decref(lied);
-	return round == first;
+	return round == first + 1;
 }
 
 /* Starts runs with audits until the liar is named at once. Eight chunks of 68 are drawn and it owns

@@ -40,7 +40,8 @@ static void check_named(struct e2e *e, const char *event) {
 	print_message("%s\n", e2e_text(named, "text"));
 	const char *round = strstr(e2e_text(named, "text"), "round ");
 	assert_non_null(round);
-	assert_in_range(strtol(round + strlen("round "), NULL, 10), FIRST_LIE, FIRST_LIE + 1);
+	const long index = strtol(round + strlen("round "), NULL, 10) - 1; /* logs count from 1 */
+	assert_in_range(index, FIRST_LIE, FIRST_LIE + 1);
 	json_decref(named);
 	for (size_t i = 0; i < sizeof blaming / sizeof blaming[0]; i++) {
 		json_t *ev;

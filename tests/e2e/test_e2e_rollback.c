@@ -121,7 +121,7 @@ static void a_round_that_is_on_no_disk_any_more(void **state) {
 	roll_back(&e, "5", false, 0);
 	for (int i = 0; i < N; i++)
 		json_decref(e2e_wait_event(&e.workers[i], "rollback", "to_round", 5, NULL));
-	expect_told(&e, "rollback", "from round 5 (term 1)");
+	expect_told(&e, "rollback", "from the state of round 5 (term 1)");
 	e2e_assert_same_end(&e, everybody, N, chain, full);
 }
 
