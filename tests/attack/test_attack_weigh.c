@@ -150,7 +150,7 @@ static void who_harms_is_found(void **state) {
 	assert_says(log, "7 rounds: members keep their contributions to the last 6 (audit-window)");
 	an_interrupt_ends_it_in_the_worker(&e);
 	(void)weigh(&e, "dead", "3", "2", FAILED, log);
-	assert_says(log, "member 2 does not give its contribution to round 4: it is not linked with this worker");
+	assert_says(log, "member 2 does not give its contribution to round 5: it is not linked with this worker");
 	rounds_of_the_dead_are_left_out(&e);
 	(void)weigh(&e, "again", "3", "3", FAILED, log);
 	assert_says(log, "members give their contributions to 12 rounds an hour to one that weighs, and 1 are left");
