@@ -75,8 +75,8 @@ static double honest_loss(void **state) {
 	return loss;
 }
 
-/* Waits until the liar is named; returns whether that was for the round in which it lied first. Logs
- * count rounds from 1, `first` is an index. */
+/* Waits until the liar is named; returns whether that was for the round in which it lied first.
+ * Logs count rounds from 1, `first` is an index. */
 static bool is_named_at_once(struct e2e *e, int first) {
 	int round = -1;
 	json_t *lied = e2e_wait_event(&e->coordinator, "audit_lied", NULL, 0, NULL);
