@@ -141,6 +141,7 @@ static void open_many(void) {
 }
 
 static void say_many(uint32_t but, enum worker_phase phase) {
+	rig_wait(&s.r, RIG_S / 4); /* lists of members are announced at a pace */
 	for (uint32_t m = 0; m < MANY; m++) {
 		struct report rep = rig_report(&s.r, m, phase);
 		if (m == but)
