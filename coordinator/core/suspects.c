@@ -215,13 +215,22 @@ static void note_its_word(struct core *c, const struct core_accusations *a, uint
 	}
 }
 
+/* Returns true if the participant accuses more than half of the others in one row, and these
+ * answer. So many do not withhold from an honest member: it lies, or its own line fails. */
+static bool accuses_most(const struct core *c, const struct core_accusations *a, uint32_t who) {
+	int answering = 0;
+	for (int k = a->out_first[who]; k < a->out_first[who + 1]; k++)
+		answering += set_has(a->present, a->out[k]) && answers(c, a->out[k]);
+	return !core_rows_many(&c->roster.rows) && answering > 1 && 2 * answering > a->n - 1;
+}
+
 /* Returns true for at least two accusers that are not few beside the roster, or, where two are
- * alone, for the other one if `who` accuses no participant; and for one that has been at odds with
- * too many, or with most others. A roster of two that a liar has brought about is no reason to
- * believe it, nor are two without which there is no roster: neither can be left out, and blame
- * would only keep one of them from those that join later. */
+ * alone, for the other one if `who` accuses no participant; and for one that accuses most others,
+ * or has been at odds with too many, or with most. A roster of two that a liar has brought about is
+ * no reason to believe it, nor are two without which there is no roster: neither can be left out,
+ * and blame would only keep one of them from those that join later. */
 static bool is_to_blame(const struct core *c, const struct core_accusations *a, uint32_t who) {
-	if (core_odds_blame(c, c->roster.slots[who]))
+	if (core_odds_blame(c, c->roster.slots[who]) || accuses_most(c, a, who))
 		return true;
 	if (a->n > 2)
 		return a->accusers[who] > 1 && !is_word_of_few(c, a, who);

@@ -176,6 +176,7 @@ static void promote(struct peers *p, struct link *l, struct peer *peer) {
 	cancel_dial(p, peer->calling, l);
 	memcpy(peer->key, l->key, NET_KEY_BYTES);
 	peer->link = l;
+	peer->refused = PATH_NONE;
 	peer->missed = peer->doubted = peer->offered = false;
 	if (l->path == PATH_RELAYED) {
 		peers_probe_later(p, peer);

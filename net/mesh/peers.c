@@ -210,11 +210,17 @@ static void peers_route_ended(struct peers *p, const struct link *l) {
 	p->cfg.owner.on_route_end(p->cfg.owner.ctx, l->member, &l->route, lived_us, !l->deliberate && !l->quiet);
 }
 
+/* Returns true if this worker ended the link for what the other side sent. */
+static bool has_broken_a_rule(const struct link *l) {
+	return l->was_open && (l->why == RV_E_PROTOCOL || l->why == RV_E_INVALID || l->why == RV_E_CORRUPT);
+}
+
 /* Reports the end of a dead link, and leaves no pointer to it. */
 static void mourn(struct peers *p, struct link *l) {
 	struct peer *peer = peers_find(p, l->member);
 	if (peer != NULL && peer->link == l) {
 		peer->link = NULL;
+		peer->refused = has_broken_a_rule(l) ? l->path : PATH_NONE;
 		peer->alone_us = peer->used_us = p->now_us;
 		peers_dial_again(p, peer, l);
 		p->cfg.owner.on_link_down(p->cfg.owner.ctx, l->member, l->fatal, l->why, l->reason.text);
@@ -419,6 +425,8 @@ bool peers_linked(const struct peers *p, uint32_t member) {
 static enum path_kind path_to(const struct peers *p, const struct peer *peer) {
 	if (is_linked(peer))
 		return peer->link->path;
+	if (peer != NULL && peer->wanted && peer->refused != PATH_NONE)
+		return peer->refused;
 	bool apart = peer != NULL && peer->wanted && p->now_us - peer->alone_us >= APART_US;
 	return apart ? PATH_APART : PATH_NONE;
 }
@@ -436,7 +444,7 @@ int peers_list(const struct peers *p, uint32_t members[NET_MAX_PEERS]) {
 struct peers_way peers_way(const struct peers *p, uint32_t member) {
 	const struct peer *peer = peers_find(p, member);
 	struct peers_way way = {.path = path_to(p, peer)};
-	if (!path_is_open((uint8_t)way.path) || way.path == PATH_RELAYED)
+	if (!is_linked(peer) || way.path == PATH_RELAYED)
 		return way;
 	const struct link *l = peer->link;
 	const struct address *there = l->inbound ? &l->from : &l->route.at;

@@ -56,14 +56,15 @@ struct peer {
 	int64_t ask_pause_us, upgrade_pause_us; /* pause after the next time */
 	bool next_way;                          /* the next time belongs to the search before */
 	int64_t next_dial_us;
-	int64_t pause_us;  /* pause after the next pass over its addresses */
-	uint64_t boot;     /* boot of its process, from the latest roster with one; 0: not known */
-	bool doubted;      /* its link may be dead: one more is dialed beside it */
-	bool hurries;      /* news since then, that waits for hurry_us and the end of `dialing` */
-	int64_t hurry_us;  /* time before which news of it hurries no dial */
-	bool missed;       /* on_link_down was called, and neither a new link nor a refusal came since */
-	int64_t missed_us; /* time of that call */
-	int64_t alone_us;  /* time since which it is wanted and there is no link */
+	int64_t pause_us;       /* pause after the next pass over its addresses */
+	uint64_t boot;          /* boot of its process, from the latest roster with one; 0: not known */
+	bool doubted;           /* its link may be dead: one more is dialed beside it */
+	bool hurries;           /* news since then, that waits for hurry_us and the end of `dialing` */
+	int64_t hurry_us;       /* time before which news of it hurries no dial */
+	bool missed;            /* on_link_down was called, and neither a new link nor a refusal came since */
+	int64_t missed_us;      /* time of that call */
+	int64_t alone_us;       /* time since which it is wanted and there is no link */
+	enum path_kind refused; /* path of its last link, if this worker ended it for what came on it */
 };
 
 /* The flow of all links together, and so how much may be on its way. */

@@ -3,7 +3,8 @@
  * A suspect is: refused or reset (until its link is up again), caught breaking the protocol, silent
  * for silence_us, or stalled: it answers and owes us something, and bytes of it do not arrive. What
  * a peer says of itself is no progress. Where neither side owns chunks nothing is owed, and the
- * peer is a suspect only if it breaks the protocol: the two may be unable to reach each other.
+ * peer is no suspect, whatever it sends: the two may be unable to reach each other, or one has
+ * refused the other in an attempt before.
  *
  * - A contribution is owed at once: some bytes of it within stall_us, all of it by the deadline.
  * - A mean is owed once its owner holds all contributions. From its PING that states so, as above.
@@ -139,10 +140,10 @@ void reduce_accuse(const struct reduce *r, uint64_t *sure, uint64_t *perhaps) {
 		const struct reduce_peer *p = &r->peers[r->slot[i]];
 		if (i == r->self)
 			continue;
-		bool missing = reduce_deals_with(r, i) && (p->lost || p->silent || p->stalled);
+		bool missing = reduce_deals_with(r, i) && (p->lost || p->silent || p->stalled || p->bad);
 		if (missing && stalled_by_another(r, p))
 			*perhaps |= UINT64_C(1) << i;
-		else if (missing || p->bad)
+		else if (missing)
 			*sure |= UINT64_C(1) << i;
 	}
 	RV_ASSERT(((*sure | *perhaps) >> r->self & 1) == 0 && (*sure & *perhaps) == 0);

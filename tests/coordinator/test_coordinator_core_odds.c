@@ -156,6 +156,34 @@ static void test_one_outvoted_against_many_is_mute(void **state) {
 	rig_release(&r);
 }
 
+/* The last two of seven accuse all others and each other, in each attempt: that ends one, and who
+ * accuses most is left out for it, the other one outvoted. */
+static void test_two_that_accuse_all_are_left_out(void **state) {
+	(void)state;
+	enum { N = 7, ALL = (1 << N) - 1 };
+	struct rig r;
+	int lost = 0;
+	begin(&r, N);
+	for (int round = 0; round < ROUNDS; round++) {
+		const uint64_t now = rig_doc(&r)->round;
+		freeze(&r, N);
+		const uint32_t attempt = rig_doc(&r)->attempt;
+		for (int s = 0; s < 6 && rig_doc(&r)->round == now && rig_doc(&r)->attempt == attempt; s++) {
+			for (uint32_t i = 0; i < N; i++)
+				say(&r, i, WORKER_REDUCING, i >= N - 2 ? ALL & ~(UINT64_C(1) << i) : 0);
+			rig_wait(&r, RIG_S);
+		}
+		lost += rig_doc(&r)->attempt != attempt;
+		vote(&r, N);
+	}
+	assert_in_range(lost, 1, 12);
+	for (uint32_t i = 0; i < N - 2; i++) {
+		assert_false(rig_saw(&r, CORE_EVENT_SUSPECTED, i));
+		assert_false(rig_saw(&r, CORE_EVENT_EXCLUDED, i));
+	}
+	rig_release(&r);
+}
+
 /* Returns the next member from `from` on that takes part, and is none of the last two; if there is
  * one. */
 static uint32_t next_victim(const struct rig *r, int n, uint32_t from) {
@@ -307,6 +335,7 @@ int main(void) {
 		cmocka_unit_test(test_the_same_two_cost_one_attempt),
 		cmocka_unit_test(test_one_at_odds_with_many_is_left_out),
 		cmocka_unit_test(test_two_that_agree_exclude_nobody),
+		cmocka_unit_test(test_two_that_accuse_all_are_left_out),
 		cmocka_unit_test(test_two_that_accuse_most_leave_four_to_own),
 		cmocka_unit_test(test_few_that_plot_cost_themselves_as_much),
 		cmocka_unit_test(test_one_outvoted_is_at_odds),

@@ -117,6 +117,9 @@ static void scene_thrown_out(struct scene *s, enum rv_err why, const char *words
 		fail_msg("%s: \"%s\", expected %s: \"%s\"", rv_err_name(n->down_why[ATTACKER]), n->down_text[ATTACKER],
 				 rv_err_name(why), words);
 	assert_true(world_until(&s->w, closed, &s->c));
+	assert_false(peers_linked(n->peers, ATTACKER));
+	assert_int_equal(peers_path(n->peers, ATTACKER), PATH_ACCEPTED); /* no router keeps the two apart */
+	assert_int_equal(peers_way(n->peers, ATTACKER).path, PATH_ACCEPTED);
 }
 
 /* ---- TLS ---- */

@@ -264,6 +264,29 @@ static void test_two_that_own_nothing_do_not_accuse_each_other(void **state) {
 	world_free(p.w);
 }
 
+/* Peer 1 sends what breaks the protocol, and is refused for the rest of the round: it is accused in
+ * this attempt, and in the next, in which neither side owes anything, no more. */
+static void test_one_refused_is_accused_where_it_deals(void **state) {
+	(void)state;
+	struct pair p = pair_new(9);
+	const struct reduce_msg bad = {.type = REDUCE_SUMS, .round = p.w->doc.round, .attempt = 1};
+	struct rv_errtext et;
+	reduce_link_up(p.r, p.w->now_us, 2);
+	assert_int_equal(give(&p, 1, &bad, &et), RV_E_PROTOCOL);
+	assert_int_equal(reduce_suspects(p.r), 2);
+	p.w->doc.attempt = 2;
+	p.w->doc.ranges[0] = (struct owner_range){.first = 0, .count = 9, .owner = 2};
+	p.w->doc.n_ranges = 1;
+	const struct reduce_roster roster = reduce_roster_of(&p.w->doc, p.w->nodes[0].member);
+	reduce_restart(p.r, &roster, p.w->now_us);
+	assert_int_equal(reduce_suspects(p.r), 0);
+	const struct reduce_msg good = {.type = REDUCE_PING, .round = p.w->doc.round, .attempt = 2};
+	assert_int_equal(give(&p, 1, &good, &et), RV_E_PROTOCOL);
+	assert_non_null(strstr(et.text, "was refused earlier in this round"));
+	assert_int_equal(reduce_suspects(p.r), 0);
+	world_free(p.w);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_silence_is_suspicious_and_ends),
@@ -280,6 +303,7 @@ int main(void) {
 		cmocka_unit_test(test_own_absence_moves_the_deadline),
 		cmocka_unit_test(test_a_ping_says_what_we_wait_for),
 		cmocka_unit_test(test_two_that_own_nothing_do_not_accuse_each_other),
+		cmocka_unit_test(test_one_refused_is_accused_where_it_deals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
