@@ -52,6 +52,15 @@ bool core_attempt_is_void(const struct core *c) {
 	return false;
 }
 
+/* Returns true if the record will ban one that is not banned, nor counted as wanted: an operator may
+ * have taken that ban back before it was durable. */
+static bool bans_another(const struct core *c, const struct core_queued *q) {
+	const int slot = q->type == CORE_MEMBER ? core_find(c, q->facts.number) : -1;
+	if (slot < 0)
+		return q->type == CORE_PROOF;
+	return q->facts.banned && !c->members[slot].banned && !c->members[slot].want_banned;
+}
+
 bool core_has_ban_room(const struct core *c) {
 	int wanted = 0;
 	for (int k = 0; k < c->slots.n; k++) {
@@ -59,7 +68,7 @@ bool core_has_ban_room(const struct core *c) {
 		wanted += m->want_banned && !m->banned;
 	}
 	for (int i = 0; i < c->n_queue; i++)
-		wanted += c->queue[i].type == CORE_PROOF; /* it will ban one */
+		wanted += bans_another(c, &c->queue[i]);
 	RV_ASSERT(c->banned.n + wanted <= NET_MAX_BANNED);
 	return c->banned.n + wanted < NET_MAX_BANNED;
 }

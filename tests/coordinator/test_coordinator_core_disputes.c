@@ -195,6 +195,26 @@ static void test_there_is_room_for_so_many_bans(void **state) {
 	rig_release(&r);
 }
 
+/* A ban that is taken back while its record waits takes the last place until that is undone. */
+static void test_a_ban_that_is_taken_back_has_its_place(void **state) {
+	(void)state;
+	struct rig r;
+	setup(&r, 2, 4);
+	fill_table(r.core, NET_MAX_BANNED - 1);
+	fill_table(r.twin, NET_MAX_BANNED - 1);
+	r.hold = true;
+	assert_int_equal(core_ban(r.core, r.now_us, 1, true, NULL), RV_OK);
+	assert_int_equal(core_ban(r.core, r.now_us, 1, false, NULL), RV_OK);
+	assert_int_equal(core_ban(r.core, r.now_us, 2, true, NULL), RV_E_FULL);
+	r.hold = false;
+	rig_pump(&r);
+	assert_false(rig_view(&r, 1).banned);
+	assert_int_equal(core_ban(r.core, r.now_us, 2, true, NULL), RV_OK);
+	rig_pump(&r);
+	assert_true(rig_view(&r, 2).banned);
+	rig_release(&r);
+}
+
 /* Members that say they are apart from others do not use up the attempts that are void as rows were
  * given different means. */
 static void test_attempts_end_by_counts_of_their_own(void **state) {
@@ -408,6 +428,7 @@ int main(void) {
 		cmocka_unit_test(test_a_false_vote_does_not_hold_a_majority),
 		cmocka_unit_test(test_where_no_more_can_be_banned_it_stays_out),
 		cmocka_unit_test(test_there_is_room_for_so_many_bans),
+		cmocka_unit_test(test_a_ban_that_is_taken_back_has_its_place),
 		cmocka_unit_test(test_attempts_end_by_counts_of_their_own),
 		cmocka_unit_test(test_an_owner_that_signed_twice_is_banned),
 		cmocka_unit_test(test_a_majority_that_shows_nothing_is_not_believed_against_one_that_does),
