@@ -5,7 +5,8 @@
  *   aim=IP:PORT   each member of each document may be dialed there, and nowhere else; nobody has
  *                 confirmed that address
  *   root=M        each document of a roster names a root for member M that it has not signed
- *   draws=R       the audits of round R are drawn with another secret than documents had promised
+ *   draws=R       the audits of round R are drawn with another secret than documents had promised, and
+ *                 those of round R + 2 with one that none had
  *   rounds=N      whoever asks for the run's configuration before it joins is shown N rounds; the answer
  *                 to the join has the true one */
 #include "coordinator/core/core.h"
@@ -40,6 +41,8 @@ bool __wrap_core_document_of(const struct core *c, uint32_t slot, struct documen
 	const bool there = __real_core_document_of(c, slot, out);
 	if (there && draws && out->round == strtoull(draws, NULL, 10) + 1)
 		out->audit_secret.b[0] ^= 1;
+	if (there && draws && out->round == strtoull(draws, NULL, 10) + 2)
+		out->audit_promise = (struct rv_hash){{0}};
 	for (int i = 0; there && of && out->phase == RUN_REDUCE && i < out->n_members; i++)
 		out->members[i].contribution.root.b[0] ^= out->members[i].member == strtoul(of, NULL, 10);
 	if (!there || !at)

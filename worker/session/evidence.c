@@ -114,19 +114,36 @@ void session_check_proofs(struct session *s, const struct document *d) {
 	}
 }
 
-void session_check_promise(struct session *s, const struct document *d) {
-	const bool promises = !rv_hash_is_zero(&d->audit_promise), shows = !rv_hash_is_zero(&d->audit_secret);
-	const bool knows = s->promise.term == d->term && !rv_hash_is_zero(&s->promise.of);
-	const struct rv_hash shown = audit_promise_of(&d->audit_secret);
-	const bool same = rv_hash_equal(&s->promise.of, s->promise.round == d->round ? &d->audit_promise : &shown);
-	const bool can_tell = s->promise.round == d->round || (shows && s->promise.round + 1 == d->round);
-	if (promises && knows && can_tell && !same)
-		rv_event(s->events, RV_ERROR, "audit_draw", RV_FIELDS(rv_field_int("round", (int64_t)s->promise.round)),
-				 "the coordinator drew the audits of round %" PRIu64
-				 " with another secret than it had promised before: it may have chosen whom they look at",
-				 round_number(s->promise.round));
-	if (!promises)
+/* Says that a round's audits may look at whom the coordinator likes; `how`: what it did. */
+static void name_draw(struct session *s, uint64_t round, const char *how) {
+	rv_event(s->events, RV_ERROR, "audit_draw", RV_FIELDS(rv_field_int("round", (int64_t)round)),
+			 "the coordinator %s of the audits of round %" PRIu64 ": it may have chosen whom they look at", how,
+			 round_number(round));
+}
+
+/* Names, once, a round whose roster has come without a promise. */
+static void name_unpromised(struct session *s, const struct document *d) {
+	if (!run_config_keeps_contributions(&s->member.config) || d->phase != RUN_REDUCE ||
+		s->promise.unmade == d->round + 1)
 		return;
+	s->promise.unmade = d->round + 1;
+	name_draw(s, d->round, "promised no secret for the draw");
+}
+
+void session_check_promise(struct session *s, const struct document *d) {
+	const bool promises = !rv_hash_is_zero(&d->audit_promise);
+	const bool knows = s->promise.term == d->term && !rv_hash_is_zero(&s->promise.of);
+	const bool now = s->promise.round == d->round, before = s->promise.round + 1 == d->round;
+	const struct rv_hash shown = audit_promise_of(&d->audit_secret);
+	if (knows && ((now && promises && !rv_hash_equal(&s->promise.of, &d->audit_promise)) ||
+				  (before && !rv_hash_equal(&s->promise.of, &shown))))
+		name_draw(s, s->promise.round, "shows another secret than it had promised for the draw");
+	if (!promises) {
+		name_unpromised(s, d);
+		if (before)
+			s->promise.of = (struct rv_hash){{0}};
+		return;
+	}
 	s->promise.term = d->term;
 	s->promise.round = d->round;
 	s->promise.of = d->audit_promise;

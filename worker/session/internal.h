@@ -240,6 +240,7 @@ struct session {
 	struct {
 		uint64_t term, round;
 		struct rv_hash of;  /* zeros: none yet */
+		uint64_t unmade;    /* the last round that was named for having none, from 1 on; 0: none */
 	} promise;              /* by the last document that had one: of the secret that draws the audits of `round` */
 	struct rate donate_cap; /* of both donors */
 	struct donor *donor;
