@@ -52,8 +52,8 @@ bool core_attempt_is_void(const struct core *c) {
 	return false;
 }
 
-/* Returns true if the record will ban one that is not banned, nor counted as wanted: an operator may
- * have taken that ban back before it was durable. */
+/* Returns true if the record will ban one that is not banned, nor counted as wanted: an operator
+ * may have taken that ban back before it was durable. */
 static bool bans_another(const struct core *c, const struct core_queued *q) {
 	const int slot = q->type == CORE_MEMBER ? core_find(c, q->facts.number) : -1;
 	if (slot < 0)
