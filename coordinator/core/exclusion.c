@@ -8,13 +8,13 @@
  *            level falls by one when the member has taken part, without a cost, in the second
  *            round since the last change or later: it falls slower than it grows. Blame takes at
  *            least two accusers, in rows four or most of the roster (where two are alone the other
- *            one, if the accused accuses no member itself), or being overdue, or being at odds with
- *            several (odds.c). One accuser alone or a digest that differs cost nothing: a lying
- *            owner can bring each of these on an honest member. It stays out only while enough
- *            others are left, and not of a round in which rosters without it have failed: it may be
- *            needed (two of the others may not reach each other). A round that needs it because
- *            another member trains the round again waits for that one first, until grace is over
- *            (roster.c).
+ *            one, if the accused accuses no member itself), or being overdue, or accusing more than
+ *            half of one row, or being at odds with several (odds.c). One accuser alone or a digest
+ *            that differs cost nothing: a lying owner can bring each of these on an honest member.
+ *            It stays out only while enough others are left, and not of a round in which rosters
+ *            without it have failed: it may be needed (two of the others may not reach each other).
+ *            A round that needs it because another member trains the round again waits for that one
+ *            first, until grace is over (roster.c).
  *   gone     a member that ended an attempt by what it reports: it was started again, was stopped,
  *            or has lost the state. No other member can bring that on it, and nothing says whether
  *            it was a fault: the first time it costs nothing, from level 2 on as blame does. The

@@ -24,7 +24,8 @@
  * row those that lie may be most. It is at odds with them, and in rows the deal parts them. In one
  * row it is at odds with those that it accuses as well, and from a round's second attempt on both
  * sides stay out of it: an attempt that ends by accusations costs both the same. Those at odds with
- * too many are no part of a majority.
+ * too many are no part of a majority. A participant of one row that is put away while it accuses
+ * more than half of it is to blame: nobody agrees with it.
  *
  * Nobody is distrusted where an accuser is known to be apart from the accused, and other members
  * can own their chunks: the next attempt has the same participants and those owners (pairs.c). That
@@ -374,6 +375,18 @@ static bool is_unclear(const struct core *c, const struct core_accusations *a) {
 	return doubtful && c->now_us - c->accused_since_us < core_unclear_us(c);
 }
 
+/* Returns true while it is unclear who is dead, and once, when those that were silent report again:
+ * who accuses them may not have had their data yet, and takes that back as soon as it has. */
+static bool awaits_silent(struct core *c, const struct core_accusations *a) {
+	if (is_unclear(c, a))
+		return c->was_unclear = true;
+	if (!c->was_unclear || c->gathered_anew || c->now_us - c->accused_since_us >= core_unclear_us(c))
+		return false;
+	c->gathered_anew = true;
+	c->accused_since_us = c->now_us;
+	return true;
+}
+
 /* Returns true if nobody is accused by more than one, no two accuse each other, and those that
  * accuse nobody may still vote over the others (majority.c). One that is accused and has not
  * reported since may be dead: that will soon be known. */
@@ -440,10 +453,12 @@ void core_weigh_suspects(struct core *c) {
 		c->accused_since_us = INT64_MAX;
 		return;
 	}
-	if (c->accused_since_us == INT64_MAX)
+	if (c->accused_since_us == INT64_MAX) {
 		c->accused_since_us = c->now_us;
+		c->was_unclear = false;
+	}
 	c->gather_us = gather_us(c, &a);
-	if (c->now_us - c->accused_since_us < c->gather_us || is_unclear(c, &a) || may_be_outvoted(c, &a))
+	if (c->now_us - c->accused_since_us < c->gather_us || awaits_silent(c, &a) || may_be_outvoted(c, &a))
 		return;
 	RV_ASSERT(c->gather_us <= c->cfg.suspect_gather_us && c->roster.n > 1);
 	note_pairs(c, &a);

@@ -57,12 +57,18 @@ static enum rv_err fill_leases(const struct run_config *run, struct core_config 
 	return RV_OK;
 }
 
+/* Returns the share in millionths; 1 at least, as the run's audits are on. */
+static uint32_t millionths(double share) {
+	const double n = share * 1e6 + 0.5;
+	return n < 1 ? 1 : (uint32_t)n;
+}
+
 static enum rv_err fill_audits(const struct service *s, struct core_config *out, struct rv_errtext *et) {
 	out->audit_chunks = run_config_is_audited(&s->run) ? (uint32_t)s->run.audit_chunks : 0;
 	out->audit_window = (uint32_t)s->run.audit_window;
 	out->audit_rollback = s->run.audit_rollback;
-	out->audit_ppm = run_config_is_scored(&s->run) ? (uint32_t)(s->run.audit_training * 1e6 + 0.5) : 0;
-	out->repeat_ppm = run_config_is_repeated(&s->run) ? (uint32_t)(s->run.audit_repeat * 1e6 + 0.5) : 0;
+	out->audit_ppm = run_config_is_scored(&s->run) ? millionths(s->run.audit_training) : 0;
+	out->repeat_ppm = run_config_is_repeated(&s->run) ? millionths(s->run.audit_repeat) : 0;
 	out->probation = (uint32_t)s->run.probation;
 	if (s->cfg.serving == NULL || !run_config_keeps_contributions(&s->run)) /* or it is only read: nothing is drawn */
 		return RV_OK;

@@ -277,6 +277,8 @@ static void want(struct peers *p, struct peer *peer, const struct member_ref *re
 		tell_not_dialed(p, peer);
 	if (!peer->was_wanted)
 		peer->alone_us = p->now_us;
+	if (!peer->was_wanted || restarted)
+		peer->refused = PATH_NONE;
 	peer->hurries |= news != BOOK_SAME || !peer->was_wanted || (restarted && peer->link == NULL);
 	hurry_due(p, peer);
 	if (!peer->was_wanted)

@@ -210,6 +210,7 @@ static enum stream_io read_some(struct link *l, const struct link_handler *handl
 	}
 	if (*fault == RV_OK && l->body_got == l->header.body_bytes)
 		*fault = take_frame(l, handler, et);
+	l->refused = l->state == LINK_OPEN && (*fault == RV_E_PROTOCOL || *fault == RV_E_INVALID || *fault == RV_E_CORRUPT);
 	return io;
 }
 

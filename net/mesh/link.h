@@ -46,6 +46,7 @@ struct link {
 	int64_t deadline_us; /* CONNECTING .. GREETING: time to give up */
 	int64_t opened_us;   /* OPEN: time when it opened */
 	bool was_open;
+	bool refused;                 /* OPEN: it ends for what came on it, which breaks a rule */
 	bool dialed_beside;           /* OPEN: the other side dialed, and was refused in favour of this link */
 	int64_t last_rx_us;           /* OPEN: time of the last whole frame, or PEERS_PART_BYTES of one */
 	size_t part_rx;               /* OPEN: bytes since then */

@@ -14,6 +14,7 @@ enum {
 	S = 1000 * MS,
 	TROUBLE_WINDOW_US = 10 * S,
 	TROUBLES_PER_WINDOW = 30,
+	MET_US = 60 * S, /* a link that ended so long ago says nothing of routers */
 	APART_US = 3 * S /* two that can meet are linked within this, as a rule: some dials of both, and their pauses */
 };
 
@@ -210,17 +211,12 @@ static void peers_route_ended(struct peers *p, const struct link *l) {
 	p->cfg.owner.on_route_end(p->cfg.owner.ctx, l->member, &l->route, lived_us, !l->deliberate && !l->quiet);
 }
 
-/* Returns true if this worker ended the link for what the other side sent. */
-static bool has_broken_a_rule(const struct link *l) {
-	return l->was_open && (l->why == RV_E_PROTOCOL || l->why == RV_E_INVALID || l->why == RV_E_CORRUPT);
-}
-
 /* Reports the end of a dead link, and leaves no pointer to it. */
 static void mourn(struct peers *p, struct link *l) {
 	struct peer *peer = peers_find(p, l->member);
 	if (peer != NULL && peer->link == l) {
 		peer->link = NULL;
-		peer->refused = has_broken_a_rule(l) ? l->path : PATH_NONE;
+		peer->refused = l->refused ? l->path : PATH_NONE;
 		peer->alone_us = peer->used_us = p->now_us;
 		peers_dial_again(p, peer, l);
 		p->cfg.owner.on_link_down(p->cfg.owner.ctx, l->member, l->fatal, l->why, l->reason.text);
@@ -425,10 +421,15 @@ bool peers_linked(const struct peers *p, uint32_t member) {
 static enum path_kind path_to(const struct peers *p, const struct peer *peer) {
 	if (is_linked(peer))
 		return peer->link->path;
-	if (peer != NULL && peer->wanted && peer->refused != PATH_NONE)
-		return peer->refused;
 	bool apart = peer != NULL && peer->wanted && p->now_us - peer->alone_us >= APART_US;
 	return apart ? PATH_APART : PATH_NONE;
+}
+
+/* Returns true if the link that this worker ended was there not long ago: since then a router may
+ * be in the way. */
+static bool is_refused(const struct peers *p, const struct peer *peer) {
+	return peer != NULL && peer->wanted && !is_linked(peer) && peer->refused != PATH_NONE &&
+		   p->now_us - peer->alone_us < MET_US;
 }
 
 enum path_kind peers_path(const struct peers *p, uint32_t member) {
@@ -444,6 +445,8 @@ int peers_list(const struct peers *p, uint32_t members[NET_MAX_PEERS]) {
 struct peers_way peers_way(const struct peers *p, uint32_t member) {
 	const struct peer *peer = peers_find(p, member);
 	struct peers_way way = {.path = path_to(p, peer)};
+	if (is_refused(p, peer))
+		way.path = peer->refused;
 	if (!is_linked(peer) || way.path == PATH_RELAYED)
 		return way;
 	const struct link *l = peer->link;

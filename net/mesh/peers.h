@@ -188,10 +188,11 @@ enum rv_err peers_set_caps(struct peers *p, int64_t now_us, int64_t max_up, int6
 /* Writes the numbers of the members that the mesh knows, ascending; returns how many: those that
  * are wanted or linked, and some that were. */
 int peers_list(const struct peers *p, uint32_t members[NET_MAX_PEERS]);
-/* Returns how this worker and `member` meet. PATH_APART: wanted for some seconds without a link. If
- * this worker ended the last link for what came on it, the path is that link's, open or not. */
+/* Returns how this worker and `member` meet. PATH_APART: wanted for some seconds without a link. */
 enum path_kind peers_path(const struct peers *p, uint32_t member);
-/* Returns the same with more about an open link; peers_way_byte: as report.paths carries it. */
+/* Returns the same with more about an open link, as reports say it: the path of a link that this
+ * worker ended for what came on it, within a minute, if there is none now and the member has been
+ * wanted since, as the same process. peers_way_byte: as report.paths carries it. */
 struct peers_way peers_way(const struct peers *p, uint32_t member);
 uint8_t peers_way_byte(struct peers_way way);
 /* Returns how long after it was wanted, or the link before was lost, the open link came about. */

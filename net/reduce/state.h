@@ -20,7 +20,7 @@ struct reduce_peer {
 	/* link */
 	bool up;
 	bool lost; /* refused or reset: a suspect until the link is up again */
-	bool bad;  /* broke the protocol: a suspect, and refused, for the rest of the round */
+	bool bad;  /* broke the protocol: refused for the rest of the round, and a suspect where it deals */
 	/* RESUME handshake (docs/protocol.md): bulk flows once the peer's bitmap is known to be
 	 * exact */
 	bool heard;      /* its RESUME of this attempt arrived on this link */

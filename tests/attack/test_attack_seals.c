@@ -158,7 +158,7 @@ static void draws_that_were_not_promised_are_named(void **state) {
 		process_assert_exit(&e.workers[i], 0);
 	for (int i = 0; i < HONEST; i++) {
 		long from = 0;
-		expect_draw_named(&e.workers[i], 1, "shows another secret", &from);
+		expect_draw_named(&e.workers[i], 1, "does not show the secret", &from);
 		expect_draw_named(&e.workers[i], 3, "promised no secret", &from);
 		assert_null(e2e_find_event(e.workers[i].log, "audit_draw", NULL, 0, &from));
 	}

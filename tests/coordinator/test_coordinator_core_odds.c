@@ -184,6 +184,34 @@ static void test_two_that_accuse_all_are_left_out(void **state) {
 	rig_release(&r);
 }
 
+/* The last four of seven pause, and the others accuse them. They report again before their data has
+ * come, and then the others take it back: nobody is put away. */
+static void test_most_that_pause_bring_blame_on_nobody(void **state) {
+	(void)state;
+	enum { N = 7, AWAKE = 3, ALL = (1 << N) - 1, PAUSED = ALL & ~((1 << AWAKE) - 1) };
+	struct rig r;
+	begin(&r, N);
+	freeze(&r, N);
+	rig_wait(&r, RIG_S / 10);
+	for (int i = 0; i < 6; i++) {
+		for (uint32_t who = 0; who < AWAKE; who++)
+			say(&r, who, WORKER_REDUCING, PAUSED);
+		rig_wait(&r, RIG_S / 4);
+	}
+	for (uint32_t who = AWAKE; who < N; who++)
+		say(&r, who, WORKER_REDUCING, 0);
+	rig_wait(&r, RIG_S / 100);
+	assert_int_equal(rig_doc(&r)->attempt, 1);
+	for (uint32_t who = 0; who < AWAKE; who++)
+		say(&r, who, WORKER_REDUCING, 0);
+	rig_wait(&r, RIG_S);
+	assert_int_equal(rig_doc(&r)->attempt, 1);
+	vote(&r, N);
+	for (uint32_t i = 0; i < N; i++)
+		assert_false(rig_saw(&r, CORE_EVENT_SUSPECTED, i));
+	rig_release(&r);
+}
+
 /* Returns the next member from `from` on that takes part, and is none of the last two; if there is
  * one. */
 static uint32_t next_victim(const struct rig *r, int n, uint32_t from) {
@@ -336,6 +364,7 @@ int main(void) {
 		cmocka_unit_test(test_one_at_odds_with_many_is_left_out),
 		cmocka_unit_test(test_two_that_agree_exclude_nobody),
 		cmocka_unit_test(test_two_that_accuse_all_are_left_out),
+		cmocka_unit_test(test_most_that_pause_bring_blame_on_nobody),
 		cmocka_unit_test(test_two_that_accuse_most_leave_four_to_own),
 		cmocka_unit_test(test_few_that_plot_cost_themselves_as_much),
 		cmocka_unit_test(test_one_outvoted_is_at_odds),

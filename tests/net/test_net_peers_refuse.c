@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ATTACKER = 2 }; /* its member number, where it has one */
+enum { ATTACKER = 2, /* its member number, where it has one */ MINUTE_US = 60000000 };
 
 struct scene {
 	struct world w;
@@ -118,8 +118,10 @@ static void scene_thrown_out(struct scene *s, enum rv_err why, const char *words
 				 rv_err_name(why), words);
 	assert_true(world_until(&s->w, closed, &s->c));
 	assert_false(peers_linked(n->peers, ATTACKER));
-	assert_int_equal(peers_path(n->peers, ATTACKER), PATH_ACCEPTED); /* no router keeps the two apart */
-	assert_int_equal(peers_way(n->peers, ATTACKER).path, PATH_ACCEPTED);
+	assert_int_equal(peers_path(n->peers, ATTACKER), PATH_NONE);
+	assert_int_equal(peers_way(n->peers, ATTACKER).path, PATH_ACCEPTED); /* no router keeps the two apart */
+	world_advance(&s->w, MINUTE_US + 1);
+	assert_int_equal(peers_way(n->peers, ATTACKER).path, PATH_APART); /* by now one may */
 }
 
 /* ---- TLS ---- */

@@ -52,7 +52,7 @@ static void send_report(void *ctx, struct report *rep) {
 	uint32_t members[NET_MAX_PEERS];
 	for (int i = 0, n = peers_list(w->mesh, members); i < n; i++)
 		if (!refuses(w, members[i]))
-			report_add_path(rep, members[i], (uint8_t)peers_path(w->mesh, members[i]));
+			report_add_path(rep, members[i], (uint8_t)peers_way(w->mesh, members[i]).path);
 	audits_report(w->sim, w->host, rep);
 	scores_report(w->sim, w->host, rep);
 	if (w->host == s->accuser)

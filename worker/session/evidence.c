@@ -137,7 +137,7 @@ void session_check_promise(struct session *s, const struct document *d) {
 	const struct rv_hash shown = audit_promise_of(&d->audit_secret);
 	if (knows && ((now && promises && !rv_hash_equal(&s->promise.of, &d->audit_promise)) ||
 				  (before && !rv_hash_equal(&s->promise.of, &shown))))
-		name_draw(s, s->promise.round, "shows another secret than it had promised for the draw");
+		name_draw(s, s->promise.round, "does not show the secret that it had promised for the draw");
 	if (!promises) {
 		name_unpromised(s, d);
 		if (before)
