@@ -14,7 +14,7 @@ enum {
 	S = 1000 * MS,
 	TROUBLE_WINDOW_US = 10 * S,
 	TROUBLES_PER_WINDOW = 30,
-	MET_US = 60 * S, /* a link that ended so long ago says nothing of routers */
+	MET_US = 60 * S, /* after this a link that has ended says nothing of routers */
 	APART_US = 3 * S /* two that can meet are linked within this, as a rule: some dials of both, and their pauses */
 };
 
