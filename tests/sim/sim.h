@@ -124,10 +124,10 @@ struct sim_stats {
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t false_means;            /* commits of what a liar gave to the only one that could vote */
 	uint64_t refused_reports;        /* of roots that were not signed */
-	uint64_t lost_attempts;          /* of rosters of three and more, whatever came after them */
-	uint64_t wrongly_suspected;      /* honest members, for an attempt each, where only liars are at work */
-	uint64_t misled;                 /* documents of another run that were refused */
-	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
+	uint64_t lost_attempts;          /* of rosters of three and more, of which fewer than half lie */
+	uint64_t wrongly_suspected; /* honest members, for an attempt each, where only liars are at work, and are few */
+	uint64_t misled;            /* documents of another run that were refused */
+	uint64_t trace;             /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
 	int64_t recovery_us; /* the longest from healing to the end of a run */
 };
@@ -264,6 +264,9 @@ void lies_report(const struct sim_worker *w, struct report *rep);
 void lies_begin_attempt(struct sim *s, int host); /* it enters one */
 /* Returns true if the host is in the hands of an attacker. */
 bool lies_at(const struct sim *s, int host);
+/* Returns true if fewer than half of the roster lie; false without one. Elsewhere liars may bring
+ * blame on the others (docs/security.md). */
+bool lies_are_few(const struct sim *s, const struct sim_roster *r);
 /* Returns true if it votes for what nobody holds. */
 bool lies_vote(const struct sim *s, int host);
 /* Judges an event of the coordinator's core where only liars are at work. */

@@ -142,10 +142,7 @@ void lies_begin_attempt(struct sim *s, int host) {
 
 /* ---- what must not come of it ---- */
 
-/* Returns true if the latest roster has more that are honest than that lie. Elsewhere these may
- * bring blame on the others (docs/security.md). */
-static bool honest_are_most(const struct sim *s) {
-	const struct sim_roster *r = s->oracle.rosters;
+bool lies_are_few(const struct sim *s, const struct sim_roster *r) {
 	int liars = 0;
 	for (int i = 0; r != NULL && i < r->n; i++)
 		liars += lies_at(s, oracle_host_of(s, r->of[i].member));
@@ -173,12 +170,12 @@ void lies_judge(struct sim *s, const struct core_event *ev) {
 	case CORE_EVENT_LIED:
 	case CORE_EVENT_LOST:
 	case CORE_EVENT_UNSTEADY:
-		if (honest && s->opt.liars && (ev->type != CORE_EVENT_EXCLUDED || honest_are_most(s)))
+		if (honest && s->opt.liars && (ev->type != CORE_EVENT_EXCLUDED || lies_are_few(s, s->oracle.rosters)))
 			sim_fail(s, "an honest member %u is named among liars (event %u)", ev->member, ev->type);
 		break;
 	case CORE_EVENT_SUSPECTED:
 	case CORE_EVENT_DIVERGED:
-		s->stats.wrongly_suspected += honest && s->opt.liars;
+		s->stats.wrongly_suspected += honest && s->opt.liars && lies_are_few(s, s->oracle.rosters);
 		break;
 	default: /* MUTE and AT_ODDS say what happened, and not whose fault it is */
 		break;
@@ -187,8 +184,8 @@ void lies_judge(struct sim *s, const struct core_event *ev) {
 
 /* One that is at odds with four, or half of the others, is left out for 1, 2, 4 ... rounds: each of
  * these costs an attempt or two in the 8 to 60 rounds of such a universe. Nothing bounds that where
- * nearly all members are needed, as none is left out. Attempts of rosters of two, where nothing
- * says which one lies, do not count (docs/status.md). */
+ * nearly all members are needed, as none is left out. Nor do rosters count of which half lie, or of
+ * two, where nothing says which one does (docs/security.md). */
 void lies_judge_costs(struct sim *s) {
 	enum { ATTEMPTS_OF_ONE = 12, NAMES_OF_ONE = 6, OF_A_PLOT = 8 };
 	const struct sim_options *o = &s->opt;

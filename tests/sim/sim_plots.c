@@ -107,20 +107,13 @@ static uint64_t count_owned(const struct sim *s, const struct sim_roster *r, uin
 	return n;
 }
 
-static bool honest_are_most(const struct sim *s, const struct sim_roster *r) {
-	int liars = 0;
-	for (int i = 0; i < r->n; i++)
-		liars += lies_at(s, oracle_host_of(s, r->of[i].member));
-	return 2 * liars < r->n;
-}
-
 /* Those of k of N that plot own at most 2 k / N of the chunks of the rosters that end a round, and
  * one more each; not counting rosters that they are half of. */
 void plots_judge(struct sim *s) {
 	const uint64_t liars = (uint64_t)plots_count(s), all = (uint64_t)s->opt.n_workers;
 	uint64_t owned = 0, chunks = 0, rounds = 0, before = UINT64_MAX;
 	for (const struct sim_roster *r = s->oracle.rosters; r != NULL && liars > 0; r = r->next) {
-		if (r->round == before || r->n_rows == 0 || r->n == 0 || !honest_are_most(s, r))
+		if (r->round == before || r->n_rows == 0 || r->n == 0 || !lies_are_few(s, r))
 			continue;
 		const uint64_t n_chunks = global_round_chunks(&s->global_config, r->round).n_chunks;
 		before = r->round;

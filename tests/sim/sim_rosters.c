@@ -55,7 +55,8 @@ void roster_record(struct sim *s, const struct core_record *rec) {
 		return;
 	}
 	s->stats.later_attempts += rec->attempt > 1;
-	s->stats.lost_attempts += rec->attempt > 1 && s->oracle.rosters != NULL && s->oracle.rosters->n > 2;
+	const struct sim_roster *last = s->oracle.rosters;
+	s->stats.lost_attempts += rec->attempt > 1 && lies_are_few(s, last) && last->n > 2;
 	forms_record(s, rec);
 	lines_record(s, rec);
 	struct sim_roster *r = roster_new(rec);
