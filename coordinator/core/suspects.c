@@ -142,8 +142,8 @@ static bool are_alone(const struct core *c, const struct core_accusations *a) {
 }
 
 /* Counts pairs: two that accuse each other, if no other has more accusers; or one that accuses
- * another alone. Where no third member is there both go on owning. Nor are two at odds in an attempt
- * that is without a participant and goes on, as fewer than min_workers are left: all stall in it. */
+ * another alone. Where no third member is there both go on owning. Nor are two at odds in an
+ * attempt that lacks a participant and goes on, as fewer than min_workers are left: all stall. */
 static void note_pair(struct core *c, struct core_accusations *a, uint32_t i, uint32_t j, int most) {
 	bool forth = core_has_accused(a, i, j), back = core_has_accused(a, j, i);
 	bool mutual = forth && back && a->accusers[i] == most && a->accusers[j] == most;
