@@ -405,7 +405,7 @@ static enum rv_err apply_roster(struct core *c, const struct core_record *rec, s
 	note_left_out(c, rec, named);
 	c->owners_apart = false;
 	c->ready_since_us = c->accused_since_us = c->majority_us = INT64_MAX;
-	c->was_unclear = c->gathered_anew = false;
+	c->gathered_anew = false;
 	return RV_OK;
 }
 
@@ -428,7 +428,7 @@ static void open_next_round(struct core *c, const struct core_record *rec, const
 	c->exchange_us = c->now_us - c->reduce_since_us;
 	c->roster.n = 0;
 	c->ready_since_us = c->accused_since_us = c->majority_us = INT64_MAX;
-	c->was_unclear = c->gathered_anew = false;
+	c->gathered_anew = false;
 }
 
 static enum rv_err apply_commit(struct core *c, const struct core_record *rec, struct rv_errtext *et) {

@@ -330,7 +330,7 @@ const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
 	c->kept_said = CORE_STATE_HELD;
 	c->not_held_since_us = INT64_MAX;
 	c->ready_since_us = c->accused_since_us = c->majority_us = INT64_MAX;
-	c->was_unclear = c->gathered_anew = false;
+	c->gathered_anew = false;
 	c->no_snapshot_said = UINT64_MAX;
 	c->split_said = 0;
 	core_kept_forget(c);

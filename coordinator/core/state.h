@@ -540,21 +540,22 @@ struct core {
 	bool lists_wait;
 	uint64_t seq_planned; /* ... once the queue is durable */
 
-	int64_t lines_deadline_us;       /* of an exchange, by what is reported of lines (slow.c) */
-	bool lines_in_rows;              /* the members that were here then make several rows */
-	int64_t ready_since_us;          /* min_workers are ready since; INT64_MAX: not */
-	int64_t accused_since_us;        /* INT64_MAX: no accusation in this attempt */
-	bool was_unclear, gathered_anew; /* ... it was not known who had died; others are collected again since */
-	int64_t majority_us;             /* time since which a majority has voted alike; INT64_MAX: none has */
-	int64_t gather_us;               /* time for which others are collected from then on */
-	int64_t attempt_since_us;        /* time when the roster was frozen, or this coordinator started */
-	int64_t reduce_since_us;         /* time when the round's first roster was frozen */
-	int64_t exchange_us;             /* duration from there to the commit, in the last round */
-	struct core_arrivals arrivals;   /* volatile */
-	uint64_t no_snapshot_said;       /* round of the last NO_SNAPSHOT event */
-	uint64_t split_said;             /* round of the last SPLIT event */
-	int64_t now_us;                  /* time of the last step */
-	int64_t taken_us;                /* time of the last report, if it came after that */
+	int64_t lines_deadline_us;     /* of an exchange, by what is reported of lines (slow.c) */
+	bool lines_in_rows;            /* the members that were here then make several rows */
+	int64_t ready_since_us;        /* min_workers are ready since; INT64_MAX: not */
+	int64_t accused_since_us;      /* INT64_MAX: no accusation in this attempt */
+	bool was_unclear;              /* since then it was unclear who is dead (suspects.c) */
+	bool gathered_anew;            /* in this attempt accusations of the silent have been gathered once more */
+	int64_t majority_us;           /* time since which a majority has voted alike; INT64_MAX: none has */
+	int64_t gather_us;             /* time for which others are collected from then on */
+	int64_t attempt_since_us;      /* time when the roster was frozen, or this coordinator started */
+	int64_t reduce_since_us;       /* time when the round's first roster was frozen */
+	int64_t exchange_us;           /* duration from there to the commit, in the last round */
+	struct core_arrivals arrivals; /* volatile */
+	uint64_t no_snapshot_said;     /* round of the last NO_SNAPSHOT event */
+	uint64_t split_said;           /* round of the last SPLIT event */
+	int64_t now_us;                /* time of the last step */
+	int64_t taken_us;              /* time of the last report, if it came after that */
 
 	struct core_event events[CORE_EVENTS];
 	int events_first, n_events;

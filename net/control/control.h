@@ -78,8 +78,8 @@ enum worker_phase {
 	WORKER_LEAVING      /* leaves: rounds no longer wait for it */
 };
 
-/* How a worker and another member meet, as the worker sees it. One whose link it ended within a
- * minute for what came on it counts as linked: no router keeps the two apart. */
+/* How a worker and another member meet, as the worker sees it. In reports one whose link it ended
+ * within a minute for what came on it counts as linked: no router keeps the two apart. */
 enum path_kind {
 	PATH_NONE,     /* not linked, and not tried for long: nothing is known */
 	PATH_APART,    /* not linked, though this worker has tried for seconds */

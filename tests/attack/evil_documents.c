@@ -6,7 +6,7 @@
  *                 confirmed that address
  *   root=M        each document of a roster names a root for member M that it has not signed
  *   draws=R       the audits of round R are drawn with another secret than documents had promised, and
- *                 those of round R + 2 with one that none had
+ *                 documents of round R + 2 promise none
  *   rounds=N      whoever asks for the run's configuration before it joins is shown N rounds; the answer
  *                 to the join has the true one */
 #include "coordinator/core/core.h"
