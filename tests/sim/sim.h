@@ -124,7 +124,7 @@ struct sim_stats {
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t false_means;            /* commits of what a liar gave to the only one that could vote */
 	uint64_t refused_reports;        /* of roots that were not signed */
-	uint64_t lost_attempts;          /* of rosters of three and more, of which fewer than half lie */
+	uint64_t lost_attempts;          /* of rosters of three and more, of which fewer than half lie, that liars can be left out of */
 	uint64_t wrongly_suspected; /* honest members, for an attempt each, where only liars are at work, and are few */
 	uint64_t misled;            /* documents of another run that were refused */
 	uint64_t trace;             /* a hash over all events: equal for equal seeds */
@@ -267,6 +267,9 @@ bool lies_at(const struct sim *s, int host);
 /* Returns true if fewer than half of the roster lie; false without one. Elsewhere liars may bring
  * blame on the others (docs/security.md). */
 bool lies_are_few(const struct sim *s, const struct sim_roster *r);
+/* Returns true if the honest participants of the round's rosters up to `r` are fewer than
+ * min_workers: a liar among them cannot be left out. */
+bool lies_are_needed(const struct sim *s, const struct sim_roster *r);
 /* Returns true if it votes for what nobody holds. */
 bool lies_vote(const struct sim *s, int host);
 /* Judges an event of the coordinator's core where only liars are at work. */

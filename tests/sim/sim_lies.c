@@ -149,6 +149,20 @@ bool lies_are_few(const struct sim *s, const struct sim_roster *r) {
 	return r != NULL && 2 * liars < r->n;
 }
 
+bool lies_are_needed(const struct sim *s, const struct sim_roster *r) {
+	bool met[SIM_MAX_WORKERS] = {false};
+	uint32_t honest = 0;
+	for (const struct sim_roster *of = r; of != NULL && of->round == r->round; of = of->next)
+		for (int i = 0; i < of->n; i++) {
+			const int host = oracle_host_of(s, of->of[i].member);
+			if (host == SIM_NOBODY || lies_at(s, host) || met[host])
+				continue;
+			met[host] = true;
+			honest++;
+		}
+	return honest < s->opt.min_workers;
+}
+
 void lies_judge(struct sim *s, const struct core_event *ev) {
 	const int host = oracle_host_of(s, ev->member);
 	const bool honest = host != SIM_NOBODY && !lies_at(s, host);
@@ -184,8 +198,9 @@ void lies_judge(struct sim *s, const struct core_event *ev) {
 
 /* One that is at odds with four, or half of the others, is left out for 1, 2, 4 ... rounds: each of
  * these costs an attempt or two in the 8 to 60 rounds of such a universe. Nothing bounds that where
- * nearly all members are needed, as none is left out. Nor do rosters count of which half lie, or of
- * two, where nothing says which one does (docs/security.md). */
+ * nearly all members are needed, or a liar is until others have come, as none is left out. Nor do
+ * rosters count of which half lie, or of two, where nothing says which one does
+ * (docs/security.md). */
 void lies_judge_costs(struct sim *s) {
 	enum { ATTEMPTS_OF_ONE = 12, NAMES_OF_ONE = 6, OF_A_PLOT = 8 };
 	const struct sim_options *o = &s->opt;

@@ -56,7 +56,7 @@ void roster_record(struct sim *s, const struct core_record *rec) {
 	}
 	s->stats.later_attempts += rec->attempt > 1;
 	const struct sim_roster *last = s->oracle.rosters;
-	s->stats.lost_attempts += rec->attempt > 1 && lies_are_few(s, last) && last->n > 2;
+	s->stats.lost_attempts += rec->attempt > 1 && lies_are_few(s, last) && last->n > 2 && !lies_are_needed(s, last);
 	forms_record(s, rec);
 	lines_record(s, rec);
 	struct sim_roster *r = roster_new(rec);
