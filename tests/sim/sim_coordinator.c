@@ -418,6 +418,10 @@ static void on_join(struct sim *s, int host, const struct http_head *head, const
 		reply(s, host, *head, STATUS_BUSY, NULL, 0);
 		return;
 	}
+	if (e == RV_E_AUTH && s->banned[host]) { /* while it started again */
+		reply(s, host, *head, STATUS_FORBIDDEN, NULL, 0);
+		return;
+	}
 	if (e != RV_OK) {
 		sim_fail(s, "w%d: join refused: %s", host, et.text);
 		return;
