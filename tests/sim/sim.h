@@ -124,7 +124,7 @@ struct sim_stats {
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t false_means;            /* commits of what a liar gave to the only one that could vote */
 	uint64_t refused_reports;        /* of roots that were not signed */
-	uint64_t lost_attempts;          /* of rosters of three and more, of which fewer than half lie, that liars can be left out of */
+	uint64_t lost_attempts;          /* of rosters of three and more that liars are few in, and are not needed in */
 	uint64_t wrongly_suspected; /* honest members, for an attempt each, where only liars are at work, and are few */
 	uint64_t misled;            /* documents of another run that were refused */
 	uint64_t trace;             /* a hash over all events: equal for equal seeds */
