@@ -454,6 +454,7 @@ int64_t core_deadline_us(const struct core *c) {
 	at = earlier(c, at, c->not_held_since_us, c->cfg.liveness_us);
 	at = earlier(c, at, c->still_since_us, core_standstill_us(c));
 	at = earlier(c, at, c->accused_since_us, core_unclear_us(c));
+	at = c->accused_since_us == INT64_MAX ? at : earlier(c, at, c->unclear_until_us, 0);
 	return earlier(c, at, c->accused_since_us, c->gather_us);
 }
 

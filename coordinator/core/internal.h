@@ -218,6 +218,7 @@ struct core_accusations {
 	int idle[NET_MAX_ROSTER];                              /* those that it accuses, and exchanges nothing with */
 	uint64_t at_odds[CORE_ROSTER_WORDS];                   /* those of pairs that are at odds */
 	uint64_t doubted[CORE_ROSTER_WORDS];                   /* accusers that are at odds with too many */
+	bool whole;                                            /* no participant was missed when they were weighed */
 };
 
 void core_decide_roster(struct core *c);
@@ -423,10 +424,12 @@ bool core_pair_strike(struct core *c, uint32_t i, uint32_t j);
 bool core_exchange(const struct core *c, uint32_t slot_a, uint32_t slot_b);
 /* Ends the pairs that have exchanged data in the all-reduce of `participants`, to its end. */
 void core_pairs_met(struct core *c, const uint64_t *participants);
-/* Forgets the pairs of a member whose address has changed: it may be reachable there. */
-void core_pairs_forget(struct core *c, uint32_t slot);
+/* Forgets the pairs of a member whose address has changed, that have not met since: it may be
+ * reachable there. */
+void core_pairs_moved(struct core *c, uint32_t slot);
+void core_pairs_forget(struct core *c, uint32_t slot); /* those of one that leaves the memory */
 /* Drops from `ready` the fewest that must be left out for one of the rest to be linked with all
- * others, if at least min_workers are left. */
+ * others, and at odds with none for long, if at least min_workers are left. */
 void core_drop_apart(const struct core *c, uint64_t *ready);
 /* Calls `take` for each two of `set` that cannot exchange data, once. */
 typedef void core_take_pair(void *ctx, uint32_t slot_a, uint32_t slot_b);
@@ -460,6 +463,11 @@ void core_drop_at_odds(struct core *c, uint64_t *ready);
 /* Returns the number of others with whom the member in `slot` has been at odds in the last rounds,
  * if both were alive. */
 int core_odds_of(const struct core *c, uint32_t slot);
+/* Calls `take` for each two of `set` that have been at odds in two rounds and more, and are not
+ * known to be apart, once. */
+void core_each_lasting_odds(const struct core *c, const uint64_t *set, core_take_pair *take, void *ctx);
+/* Sets `out` to the slots of those that the one in `slot` has so been at odds with. */
+void core_lasting_odds_with(const struct core *c, uint32_t slot, uint64_t *out);
 /* Returns true if these are so many that it is to blame when it is put away, or outvoted. */
 bool core_odds_blame(const struct core *c, uint32_t slot);
 /* Returns how many of `n` members in several rows are believed if they agree: an eighth, at least

@@ -57,7 +57,7 @@ static void check_members(const struct core *c) {
 	}
 	for (int i = 0; i < c->n_pairs; i++) {
 		const struct core_pair *p = &c->pairs[i];
-		RV_ASSERT(core_number(c, p->a) < core_number(c, p->b) && p->strikes > 0);
+		RV_ASSERT(core_number(c, p->a) < core_number(c, p->b) && (p->strikes > 0 || p->met));
 	}
 }
 

@@ -12,10 +12,13 @@
  * evenly over the others, and one with more doubt than members are at odds with nobody is left out
  * of rosters (core_drop_at_odds).
  *
+ * Two that are at odds in a second round had to exchange data, as the others are apart from one that
+ * may own: then one of the two is left out where everybody is apart from somebody (pairs.c).
+ *
  * Not counted: one that is known to be apart from the other (pairs.c), but for two that have cost
- * more attempts than show that, or of which one reports a link with the other, and one that has
- * died, or has not reported since. Volatile: a
- * coordinator that starts again learns it anew. */
+ * more attempts than show that, or of which one reports a link with the other; one that has not
+ * reported since; and an accused one that has died. Volatile: a coordinator that starts again learns
+ * it anew. */
 #include "base/assert.h"
 #include "base/rows.h"
 #include "coordinator/core/apart.h"
@@ -25,6 +28,7 @@
 
 enum {
 	ODDS_ROUNDS = 128,
+	LASTING = 2,
 	/* In rows: an eighth, so that a liar costs a large run few attempts before it is to blame. */
 	MANY_SHARE = 8,
 	MANY_LEAST = 4,
@@ -54,16 +58,22 @@ static struct core_odds *add(struct core *c) {
 	return &c->odds[oldest];
 }
 
-/* Returns true if the member has reported since, as the same process. */
-static bool was_alive(const struct core *c, uint32_t slot, uint64_t boot, int64_t at_us) {
+/* Returns true if the member has reported since, as any process. */
+static bool has_told(const struct core *c, uint32_t slot, int64_t at_us) {
 	const struct core_member *m = &c->members[slot];
-	return m->reported && report_same_process(m->last.boot, boot) && m->told_us > at_us;
+	return m->reported && m->told_us > at_us;
 }
 
+/* Returns true if the member has reported since, as the same process. */
+static bool was_alive(const struct core *c, uint32_t slot, uint64_t boot, int64_t at_us) {
+	return has_told(c, slot, at_us) && report_same_process(c->members[slot].last.boot, boot);
+}
+
+/* An accuser that starts again has accused all the same: else it could begin anew in each round.
+ * An accused one may have been dead. */
 static bool counts(const struct core *c, const struct core_odds *o) {
 	const bool recent = c->round >= o->round && c->round - o->round < ODDS_ROUNDS;
-	return recent && was_alive(c, o->accuser, o->accuser_boot, o->at_us) &&
-		   was_alive(c, o->accused, o->accused_boot, o->at_us);
+	return recent && has_told(c, o->accuser, o->at_us) && was_alive(c, o->accused, o->accused_boot, o->at_us);
 }
 
 /* A pair that counts, goes on to count: its members need not report once more. */
@@ -74,14 +84,15 @@ void core_odds_note(struct core *c, uint32_t i, uint32_t j, bool outvoted) {
 	const bool before = o != NULL && counts(c, o);
 	const int64_t at_us = before ? o->at_us : c->now_us;
 	const bool always = outvoted && (!before || (o->outvoted && o->accuser == accuser));
+	const uint32_t n_rounds = before ? o->n_rounds + (o->round != c->round) : 1;
 	if (o == NULL)
 		o = add(c);
 	*o = (struct core_odds){.accuser = accuser,
 							.accused = accused,
-							.accuser_boot = c->roster.boots[i],
 							.accused_boot = c->roster.boots[j],
 							.round = c->round,
 							.at_us = at_us,
+							.n_rounds = n_rounds,
 							.outvoted = always};
 }
 
@@ -106,6 +117,29 @@ int core_odds_of(const struct core *c, uint32_t slot) {
 		n += its && counts(c, o) && !core_may_be_apart(c, o->accuser, o->accused);
 	}
 	return n;
+}
+
+/* Returns true if the two were at odds in LASTING rounds: they had to exchange data, as no others
+ * could own. */
+static bool lasts(const struct core *c, const struct core_odds *o) {
+	return o->n_rounds >= LASTING && counts(c, o) && !core_are_apart(c, o->accuser, o->accused);
+}
+
+void core_each_lasting_odds(const struct core *c, const uint64_t *set, core_take_pair *take, void *ctx) {
+	for (int k = 0; k < c->n_odds; k++) {
+		const struct core_odds *o = &c->odds[k];
+		if (set_has(set, o->accuser) && set_has(set, o->accused) && lasts(c, o))
+			take(ctx, o->accuser, o->accused);
+	}
+}
+
+void core_lasting_odds_with(const struct core *c, uint32_t slot, uint64_t *out) {
+	set_clear(out, c->words);
+	for (int k = 0; k < c->n_odds; k++) {
+		const struct core_odds *o = &c->odds[k];
+		if ((o->accuser == slot || o->accused == slot) && lasts(c, o))
+			set_add(out, o->accuser == slot ? o->accused : o->accuser);
+	}
 }
 
 static bool is_here(const struct core *c, const struct core_member *m) {

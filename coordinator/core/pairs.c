@@ -4,8 +4,9 @@
  *
  * Members report whom they are linked with, and whom they have tried to reach for seconds in vain;
  * a link counts if either side reports it. What reports do not show is learnt from accusations: two
- * attempts that a pair has cost, of which not both report a link. Both are volatile: a coordinator
- * that starts again learns them anew. */
+ * attempts that a pair has cost, of which not both report a link. Two that have exchanged data since
+ * they cost an attempt are not apart: the next one that they cost sets them at odds (odds.c). All is
+ * volatile: a coordinator that starts again learns it anew. */
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 
@@ -69,7 +70,7 @@ bool core_pair_strike(struct core *c, uint32_t i, uint32_t j) {
 	uint32_t a = c->roster.slots[ascend ? i : j], b = c->roster.slots[ascend ? j : i];
 	struct core_pair *p = find_pair(c, a, b);
 	const int open = count_open(c, a, b);
-	if (open == 2) /* they are linked: one of them withholds, or is slow */
+	if (open == 2 || (p != NULL && p->met)) /* linked, now or before: one of them withholds, or is slow */
 		return true;
 	if (p == NULL)
 		p = add(c, a, b);
@@ -84,7 +85,7 @@ bool core_pair_strike(struct core *c, uint32_t i, uint32_t j) {
 
 static bool is_apart(const struct core *c, const struct core_pair *p) {
 	bool recent = c->round >= p->round && c->round - p->round < APART_ROUNDS;
-	return p->strikes >= STRIKES && recent && count_open(c, p->a, p->b) < 2;
+	return !p->met && p->strikes >= STRIKES && recent && count_open(c, p->a, p->b) < 2;
 }
 
 /* Returns true if attempts have shown that the two are apart. */
@@ -180,9 +181,17 @@ bool core_exchange(const struct core *c, uint32_t a, uint32_t b) {
 void core_pairs_met(struct core *c, const uint64_t *participants) {
 	for (int i = c->n_pairs - 1; i >= 0; i--) {
 		uint32_t a = c->pairs[i].a, b = c->pairs[i].b;
-		if (set_has(participants, a) && set_has(participants, b) && core_exchange(c, a, b))
-			forget(c, i);
+		if (set_has(participants, a) && set_has(participants, b) && core_exchange(c, a, b)) {
+			c->pairs[i].met = true;
+			c->pairs[i].strikes = 0;
+		}
 	}
+}
+
+void core_pairs_moved(struct core *c, uint32_t slot) {
+	for (int i = c->n_pairs - 1; i >= 0; i--)
+		if ((c->pairs[i].a == slot || c->pairs[i].b == slot) && !c->pairs[i].met)
+			forget(c, i);
 }
 
 void core_pairs_forget(struct core *c, uint32_t slot) {
@@ -197,15 +206,28 @@ static void count_both(void *ctx, uint32_t a, uint32_t b) {
 	count[b]++;
 }
 
+/* Returns true if a count of those of a set is not 0. */
+static bool count_any(const struct core *c, const uint64_t *set, const uint16_t *count) {
+	for (int i = set_next(set, 0, c->words); i >= 0; i = set_next(set, i + 1, c->words))
+		if (count[i] > 0)
+			return true;
+	return false;
+}
+
 /* Everybody in the result is linked with one of them at least, who can own all chunks: the member
- * that is linked with the most; of several, the lowest number. */
+ * that is linked with the most; of several, the lowest number. Nor is anybody at odds with it for
+ * long: one that says it is apart from all but one, and withholds from that one, would else cost an
+ * attempt in each round. */
 void core_drop_apart(const struct core *c, uint64_t *ready) {
-	uint16_t count[NET_MAX_HERE]; /* of those that each is apart from */
-	uint64_t apart[CORE_HERE_WORDS];
+	uint16_t count[NET_MAX_HERE]; /* of those that each is apart from, or at odds with */
+	uint64_t apart[CORE_HERE_WORDS], odds[CORE_HERE_WORDS];
 	int best = -1, n = core_size_of(c, ready);
 	memset(count, 0, c->cfg.max_here * sizeof count[0]);
 	core_each_apart(c, ready, count_both, count);
-	for (int k = 0; k < c->slots.n; k++) {
+	const bool any = count_any(c, ready, count);
+	if (any)
+		core_each_lasting_odds(c, ready, count_both, count);
+	for (int k = 0; k < c->slots.n && any; k++) {
 		uint32_t slot = c->slots.order[k];
 		if (set_has(ready, slot) && (best < 0 || count[slot] < count[best]))
 			best = (int)slot;
@@ -213,6 +235,9 @@ void core_drop_apart(const struct core *c, uint64_t *ready) {
 	if (best < 0 || count[best] == 0 || n - count[best] < (int)c->cfg.min_workers)
 		return;
 	(void)apart_within(c, (uint32_t)best, ready, apart);
+	core_lasting_odds_with(c, (uint32_t)best, odds);
+	set_meet(odds, ready, c->words);
+	set_join(apart, odds, c->words);
 	set_less(ready, apart, c->words);
 }
 
@@ -227,7 +252,7 @@ bool core_are_linked(const struct core *c, uint32_t a, uint32_t b) {
 bool core_may_be_apart(const struct core *c, uint32_t a, uint32_t b) {
 	for (int i = 0; i < c->n_pairs; i++) {
 		const struct core_pair *p = &c->pairs[i];
-		if (((p->a == a && p->b == b) || (p->a == b && p->b == a)) && p->strikes > STRIKES)
+		if (((p->a == a && p->b == b) || (p->a == b && p->b == a)) && (p->met || p->strikes > STRIKES))
 			return false;
 	}
 	return !core_are_linked(c, a, b) && core_are_apart(c, a, b);

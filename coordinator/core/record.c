@@ -104,7 +104,7 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 	struct core_member *m = &c->members[slot];
 	memcpy(m->name, f.name, sizeof m->name);
 	if (!core_same_places(&m->places, &f.places))
-		core_pairs_forget(c, slot);
+		core_pairs_moved(c, slot);
 	m->places = f.places;
 	if (moves) {
 		core_houses_enter(c, slot);

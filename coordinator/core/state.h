@@ -185,15 +185,17 @@ struct core_pair {
 	uint32_t a, b; /* slots; the member in `a` has the lower number */
 	int strikes;
 	uint64_t round; /* round of the last strike */
+	bool met;       /* they have exchanged data since a strike: no router parts them */
 };
 
 /* A member that accused another one, as nobody else did: one of the two lies, or cannot help it. */
 struct core_odds {
 	uint32_t accuser, accused; /* slots */
-	uint64_t accuser_boot, accused_boot;
+	uint64_t accused_boot;
 	uint64_t round; /* of the last time */
 	int64_t at_us;
-	bool outvoted; /* a majority voted over the accusation each time: it says nothing of the accused */
+	uint32_t n_rounds; /* that it was noted in since it counts */
+	bool outvoted;     /* a majority voted over the accusation each time: it says nothing of the accused */
 };
 
 /* The durable facts of a member: as they will be, in the queue. */
@@ -544,6 +546,7 @@ struct core {
 	bool lines_in_rows;            /* the members that were here then make several rows */
 	int64_t ready_since_us;        /* min_workers are ready since; INT64_MAX: not */
 	int64_t accused_since_us;      /* INT64_MAX: no accusation in this attempt */
+	int64_t unclear_until_us;      /* whether those that say nothing are dead may be unclear for so long */
 	bool was_unclear;              /* since then it was unclear who is dead (suspects.c) */
 	bool gathered_anew;            /* in this attempt accusations of the silent have been gathered once more */
 	int64_t majority_us;           /* time since which a majority has voted alike; INT64_MAX: none has */

@@ -25,7 +25,7 @@
  * row it is at odds with those that it accuses as well, and from a round's second attempt on both
  * sides stay out of it: an attempt that ends by accusations costs both the same. Those at odds with
  * too many are no part of a majority. A participant of one row that is put away while it accuses
- * more than half of it is to blame: nobody agrees with it.
+ * more than half of the others, two at least, which answer, is to blame.
  *
  * Nobody is distrusted where an accuser is known to be apart from the accused, and other members
  * can own their chunks: the next attempt has the same participants and those owners (pairs.c). That
@@ -36,8 +36,8 @@
 
 enum { AGREED_SHARE = 4 };
 
-/* Returns true for those that have reported since the first accusation: reports come more often
- * than this waits. */
+/* Returns true for those that have reported since the accusations are gathered. One that has nothing
+ * new to say reports with its next heartbeat, which may be later. */
 static bool answers(const struct core *c, uint32_t i) {
 	const struct core_member *m = core_participant(c, i);
 	return m->reported && m->heard_us >= c->accused_since_us;
@@ -155,8 +155,7 @@ static void note_pair(struct core *c, struct core_accusations *a, uint32_t i, ui
 	core_say_of(c, CORE_EVENT_AT_ODDS, c->roster.slots[forth ? i : j], c->round, c->roster.members[forth ? j : i]);
 	set_add(a->at_odds, i);
 	set_add(a->at_odds, j);
-	const bool whole = set_count(a->present, c->roster_words) == a->n;
-	if (at_odds && !two && whole)
+	if (at_odds && !two && a->whole)
 		core_odds_note(c, forth ? i : j, forth ? j : i, false);
 }
 
@@ -191,7 +190,7 @@ static bool is_word_of_few(const struct core *c, const struct core_accusations *
 /* Notes the few that accuse a participant as at odds with it: they are dealt apart, and if it is at
  * fault, it will be at odds with more. */
 static void note_few(struct core *c, const struct core_accusations *a, uint32_t who) {
-	for (int k = a->in_first[who]; k < a->in_first[who + 1]; k++)
+	for (int k = a->in_first[who]; k < a->in_first[who + 1] && a->whole; k++)
 		if (set_has(a->present, a->in[k]))
 			core_odds_note(c, a->in[k], who, false);
 }
@@ -207,7 +206,7 @@ static void say_few(struct core *c, const struct core_accusations *a, uint32_t w
  * it, and accuse nobody else: an attempt that ends by accusations costs both sides the same. One
  * that accuses half of the others may fail itself. */
 static void note_its_word(struct core *c, const struct core_accusations *a, uint32_t who) {
-	if (core_rows_many(&c->roster.rows) || 2 * a->accuses[who] >= a->n - 1 || 2 * a->accusers[who] >= a->n)
+	if (core_rows_many(&c->roster.rows) || 2 * a->accuses[who] >= a->n - 1 || 2 * a->accusers[who] >= a->n || !a->whole)
 		return;
 	for (int k = a->out_first[who]; k < a->out_first[who + 1]; k++) {
 		const uint32_t other = a->out[k];
@@ -374,7 +373,7 @@ static bool is_unclear(const struct core *c, const struct core_accusations *a) {
 		if (!doubtful && a->accuses[i] > 0)
 			doubtful = a->accuses[i] + doubts(c, a, i, true) > 1 && accuses_a_silent_one(c, a, i);
 	}
-	return doubtful && c->now_us - c->accused_since_us < core_unclear_us(c);
+	return doubtful && c->now_us < c->unclear_until_us;
 }
 
 /* Returns true while it is unclear who is dead, and once, when those that were silent report again:
@@ -382,7 +381,7 @@ static bool is_unclear(const struct core *c, const struct core_accusations *a) {
 static bool awaits_silent(struct core *c, const struct core_accusations *a) {
 	if (is_unclear(c, a))
 		return c->was_unclear = true;
-	if (!c->was_unclear || c->gathered_anew || c->now_us - c->accused_since_us >= core_unclear_us(c))
+	if (!c->was_unclear || c->gathered_anew || c->now_us >= c->unclear_until_us)
 		return false;
 	c->gathered_anew = true;
 	c->accused_since_us = c->now_us;
@@ -457,12 +456,14 @@ void core_weigh_suspects(struct core *c) {
 	}
 	if (c->accused_since_us == INT64_MAX) {
 		c->accused_since_us = c->now_us;
+		c->unclear_until_us = c->now_us + core_unclear_us(c);
 		c->was_unclear = false;
 	}
 	c->gather_us = gather_us(c, &a);
 	if (c->now_us - c->accused_since_us < c->gather_us || awaits_silent(c, &a) || may_be_outvoted(c, &a))
 		return;
 	RV_ASSERT(c->gather_us <= c->cfg.suspect_gather_us && c->roster.n > 1);
+	a.whole = set_count(a.present, c->roster_words) == a.n;
 	note_pairs(c, &a);
 	if (!core_blames_its_owners(c, &a) || !core_deal_anew(c))
 		distrust(c, &a);
