@@ -9,8 +9,9 @@
  *            round since the last change or later: it falls slower than it grows. Blame takes at
  *            least two accusers, in rows four or most of the roster (where two are alone the other
  *            one, if the accused accuses no member itself), or being overdue, or accusing more than
- *            half of the others in one row, or being at odds with several (odds.c). One accuser alone or a digest
- *            that differs cost nothing: a lying owner can bring each of these on an honest member.
+ *            half of the others in one row, or being at odds with several (odds.c). One accuser
+ *            alone or a digest that differs cost nothing: a lying owner can bring each of these on
+ *            an honest member.
  *            It stays out only while enough others are left, and not of a round in which rosters
  *            without it have failed: it may be needed (two of the others may not reach each other).
  *            A round that needs it because another member trains the round again waits for that one
@@ -22,7 +23,8 @@
  *            counted once a round, when that is committed. If more than half of those that it has
  *            rostered have gone, the cause is a common one, and nothing is counted. Nor is silence:
  *            a slow line may be why. One that its peers had put away has gone if it reports as
- *            another process before a later round's roster has it: no word of theirs starts it again.
+ *            another process before a later round's roster has it: no word of theirs starts it
+ *            again.
  *   awaited  a member for which an open round waited in vain, until grace was over or nearly so,
  *            is not waited for in that many rounds. It takes part in them if it is ready in time.
  *   mute     a participant whose vote a majority waited for in vain, or that accused half of the

@@ -12,13 +12,13 @@
  * evenly over the others, and one with more doubt than members are at odds with nobody is left out
  * of rosters (core_drop_at_odds).
  *
- * Two that are at odds in a second round had to exchange data, as the others are apart from one that
- * may own: then one of the two is left out where everybody is apart from somebody (pairs.c).
+ * Two that are at odds in a second round had to exchange data, as all others are apart from
+ * somebody: then one of the two is left out (pairs.c).
  *
  * Not counted: one that is known to be apart from the other (pairs.c), but for two that have cost
  * more attempts than show that, or of which one reports a link with the other; one that has not
- * reported since; and an accused one that has died. Volatile: a coordinator that starts again learns
- * it anew. */
+ * reported since; and an accused one that has died. Volatile: a coordinator that starts again
+ * learns it anew. */
 #include "base/assert.h"
 #include "base/rows.h"
 #include "coordinator/core/apart.h"

@@ -4,9 +4,9 @@
  *
  * Members report whom they are linked with, and whom they have tried to reach for seconds in vain;
  * a link counts if either side reports it. What reports do not show is learnt from accusations: two
- * attempts that a pair has cost, of which not both report a link. Two that have exchanged data since
- * they cost an attempt are not apart: the next one that they cost sets them at odds (odds.c). All is
- * volatile: a coordinator that starts again learns it anew. */
+ * attempts that a pair has cost, of which not both report a link. Two that have exchanged data
+ * since they cost an attempt are not apart: the next one that they cost sets them at odds (odds.c).
+ * All is volatile: a coordinator that starts again learns it anew. */
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 

@@ -546,7 +546,7 @@ struct core {
 	bool lines_in_rows;            /* the members that were here then make several rows */
 	int64_t ready_since_us;        /* min_workers are ready since; INT64_MAX: not */
 	int64_t accused_since_us;      /* INT64_MAX: no accusation in this attempt */
-	int64_t unclear_until_us;      /* whether those that say nothing are dead may be unclear for so long */
+	int64_t unclear_until_us;      /* from then on one that says nothing is dead, if it is accused */
 	bool was_unclear;              /* since then it was unclear who is dead (suspects.c) */
 	bool gathered_anew;            /* in this attempt accusations of the silent have been gathered once more */
 	int64_t majority_us;           /* time since which a majority has voted alike; INT64_MAX: none has */

@@ -36,8 +36,8 @@
 
 enum { AGREED_SHARE = 4 };
 
-/* Returns true for those that have reported since the accusations are gathered. One that has nothing
- * new to say reports with its next heartbeat, which may be later. */
+/* Returns true for those that have reported since the accusations are gathered. One that has
+ * nothing new to say reports with its next heartbeat, which may be later. */
 static bool answers(const struct core *c, uint32_t i) {
 	const struct core_member *m = core_participant(c, i);
 	return m->reported && m->heard_us >= c->accused_since_us;

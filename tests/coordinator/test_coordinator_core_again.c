@@ -107,7 +107,7 @@ static void check(struct plot *p, int most) {
 	rig_release(&p->r);
 }
 
-/* It says that it is apart from all but one, which then owns everything, and withholds from that. */
+/* It says that it is apart from all but one, which then owns everything; withholds from that. */
 static void test_one_that_is_apart_from_all_but_its_victim(void **state) {
 	(void)state;
 	for (int n = 3; n <= 7; n++) {
