@@ -43,6 +43,7 @@
  * sim_faults.c       carries the plan out, and heals
  * sim_liars.c        members that lie to their peers, and evidence
  * sim_plots.c        members that lie by one plan
+ * sim_again.c        members that end an attempt of each round anew
  * sim_lies.c         members that lie to the coordinator, and what must not come of it
  * sim_strangers.c    keys that join and are banned; a coordinator that shows a member another run
  * sim_expect.c       what a planted universe demands of its end
@@ -284,6 +285,18 @@ bool plots_withhold(const struct sim_worker *w, int index);
 /* Returns how many members plot. */
 int plots_count(const struct sim *s);
 void plots_judge(struct sim *s); /* at the end: what they own */
+
+/* sim_again.c: members that end an attempt of each round anew. */
+/* Adds those whose links it ends, and lets none come up, to those that are banned. */
+void again_part(struct sim_worker *w, const struct document *d, struct banned *banned);
+/* Returns true if the host ends links, and lets none come up, as it likes. */
+bool again_parts(const struct sim *s, int host);
+/* Returns whom it accuses in the all-reduce under way: a set of hosts. */
+uint64_t again_accused(const struct sim_worker *w);
+/* Returns true if it gives the peer nothing. */
+bool again_withholds(const struct sim_worker *w, int index);
+void again_report(const struct sim_worker *w, struct report *rep);
+void again_follow(struct sim_worker *w, const struct document *d);
 
 /* Returns true if it tells a lie of those that are told in reports, contributions or requests. */
 bool lies_so(const struct sim *s, int host, enum sim_lie lie);

@@ -116,7 +116,8 @@ static void falsify(struct sim_worker *w, struct reduce_msg *m, int to) {
 
 static bool is_withheld(const struct sim_worker *w, const struct reduce_msg *m, int to) {
 	if (w->host != w->sim->withholder)
-		return (m->type == REDUCE_SCATTER || m->type == REDUCE_GATHER) && plots_withhold(w, to);
+		return (m->type == REDUCE_SCATTER || m->type == REDUCE_GATHER) &&
+			   (plots_withhold(w, to) || again_withholds(w, to));
 	switch (w->sim->withheld) {
 	case WITHHELD_CONTRIBUTIONS:
 		return m->type == REDUCE_SCATTER;
@@ -155,7 +156,7 @@ bool liars_pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m
 	if (w->host == s->withholder && s->withheld == WITHHELD_DRIP)
 		return drip(w, index, bulk, m);
 	bool any = pull(w, index, bulk, m);
-	if (w->host != s->withholder && !plots_withhold(w, index))
+	if (w->host != s->withholder && !plots_withhold(w, index) && !again_withholds(w, index))
 		return any;
 	while (any && is_withheld(w, m, index))
 		any = pull(w, index, bulk, m);

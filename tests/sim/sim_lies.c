@@ -68,7 +68,7 @@ static void accuse(const struct sim_worker *w, uint64_t hosts, struct report *re
 static void lie_about_the_attempt(const struct sim_worker *w, struct report *rep) {
 	const struct sim *s = w->sim;
 	const bool reduces = rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED;
-	const uint64_t plotted = reduces && w->reduce != NULL ? plots_accused(w) : 0;
+	const uint64_t plotted = reduces && w->reduce != NULL ? plots_accused(w) | again_accused(w) : 0;
 	if (lies(s, w->host, LIE_ACCUSES_ALL) && reduces && w->reduce != NULL)
 		accuse(w, UINT64_MAX, rep);
 	else if (plotted != 0)

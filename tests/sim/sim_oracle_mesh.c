@@ -82,7 +82,7 @@ static void check_calm(struct sim *s, int host, int peer, const char *text) {
 }
 
 void oracle_link_down(struct sim *s, int host, int peer, enum rv_err why, const char *text) {
-	if (audits_banished(s, peer) || audits_banished(s, host))
+	if (audits_banished(s, peer) || audits_banished(s, host) || again_parts(s, host) || again_parts(s, peer))
 		return; /* its links end */
 	if (is_a_fault(s, why) && !liars_lie(s, peer))
 		sim_fail(s, "w%d says that w%d broke a rule: %s", host, peer, text);
@@ -109,7 +109,7 @@ static bool is_one_banned(const struct sim *s) {
 
 void oracle_trouble(struct sim *s, int host, enum rv_err why, const char *text) {
 	const bool is_banned = is_one_banned(s) && strstr(text, "banned") != NULL;
-	if (is_a_fault(s, why) && !is_banned && !are_two_clients(s, text))
+	if (is_a_fault(s, why) && !is_banned && !again_parts(s, host) && !are_two_clients(s, text))
 		sim_fail(s, "w%d refuses an honest peer: %s", host, text);
 }
 
@@ -227,7 +227,8 @@ static void look_at_pair(struct sim *s, int a, int b) {
 	 * dial that nobody answers, and then a pause. */
 	int64_t false_us = s->false_relays != 0 ? LEFT_WITHIN_US : 0;
 	int64_t calls_us = can_be_dialed(s, a, b) ? 0 : CALLED_WITHIN_US + false_us + s->opt.n_workers * (int64_t)SIM_S;
-	if (!liars_lie(s, a) && !liars_lie(s, b) && apart_us > (p->soon ? BACK_WITHIN_US : LINKED_WITHIN_US) + calls_us)
+	const bool lies = liars_lie(s, a) || liars_lie(s, b) || again_parts(s, a) || again_parts(s, b);
+	if (!lies && apart_us > (p->soon ? BACK_WITHIN_US : LINKED_WITHIN_US) + calls_us)
 		sim_fail(s, "w%d and w%d have had no link for %.1f s, and nothing keeps them apart", a, b,
 				 (double)apart_us / SIM_S);
 }

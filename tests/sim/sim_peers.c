@@ -421,6 +421,8 @@ static void allow(void *ctx, const struct document *d) {
 	struct sim_worker *w = ctx;
 	struct member_ref linked[DOCUMENT_MAX_LINKED];
 	const int n = document_linked(d, linked);
+	struct banned banned = d->banned;
+	again_part(w, d, &banned);
 	sim_say(w->sim, w->host, "follows document %llu: %d members, %d behind", (unsigned long long)d->seq, d->n_members,
 			d->n_syncing);
 	if (d->phase == RUN_REDUCE && d->round == w->global.round) {
@@ -431,8 +433,9 @@ static void allow(void *ctx, const struct document *d) {
 	house_follow(&w->house, d, w->member);
 	for (int i = 0; i < n; i++)
 		house_filter(&w->house, &linked[i]);
-	peers_ban(w->mesh, w->sim->now_us, &d->banned);
+	peers_ban(w->mesh, w->sim->now_us, &banned);
 	peers_allow(w->mesh, w->sim->now_us, linked, n);
+	again_follow(w, d);
 	fetch_allow(w, d);
 	reach_core_follow(w->reach.core, w->sim->now_us, d);
 }

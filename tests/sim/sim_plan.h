@@ -61,6 +61,10 @@ enum sim_lie {
 	LIE_SYNCS,   /* in each all-reduce it reports that it has lost its state */
 	LIE_CRASHES, /* no lie: its process is killed in each all-reduce, and started again */
 	LIE_PLOTS,   /* it accuses, or gives nothing to, whom a plan names that others have too (sim_plots.c) */
+	/* Drawn apart (plan_again): see sim_again.c. */
+	LIE_PARTED,  /* it lets links come up with one member only, and accuses that one */
+	LIE_IN_TURN, /* in each round it ends its link with another member, and accuses that one */
+	LIE_ANEW,    /* in each round it accuses another member, and is started again when the round is over */
 	SIM_LIES
 };
 extern const char *const sim_lie_names[SIM_LIES];

@@ -26,6 +26,7 @@ static void clear(struct sim *s, struct sim_worker *w) {
 	w->host = (int)(w - s->workers);
 	w->dark = w->finished = w->ending = w->turns = w->ended_banned = false;
 	w->evidence_us = 0;
+	w->parted = 0;
 	w->session = NULL;
 	w->core = NULL;
 	w->told_wrong = 0;

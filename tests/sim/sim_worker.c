@@ -53,6 +53,7 @@ static void send_report(void *ctx, struct report *rep) {
 	for (int i = 0, n = peers_list(w->mesh, members); i < n; i++)
 		if (!refuses(w, members[i]))
 			report_add_path(rep, members[i], (uint8_t)peers_way(w->mesh, members[i]).path);
+	again_report(w, rep);
 	audits_report(w->sim, w->host, rep);
 	scores_report(w->sim, w->host, rep);
 	if (w->host == s->accuser)
