@@ -422,7 +422,7 @@ void core_electors_standing_still(const struct core *c, uint64_t *out);
 bool core_pair_strike(struct core *c, uint32_t i, uint32_t j);
 /* Returns true if data passes between two participants (slots) of the roster. */
 bool core_exchange(const struct core *c, uint32_t slot_a, uint32_t slot_b);
-/* Ends the pairs that have exchanged data in the all-reduce of `participants`, to its end. */
+/* Notes the pairs that have exchanged data in the all-reduce of `participants`, to its end. */
 void core_pairs_met(struct core *c, const uint64_t *participants);
 /* Forgets the pairs of a member whose address has changed, that have not met since: it may be
  * reachable there. */
@@ -437,8 +437,8 @@ void core_each_apart(const struct core *c, const uint64_t *set, core_take_pair *
 bool core_are_apart(const struct core *c, uint32_t slot_a, uint32_t slot_b);
 /* Returns true if one of the two reports a link with the other, or both do. */
 bool core_are_linked(const struct core *c, uint32_t slot_a, uint32_t slot_b);
-/* Returns true if they are apart, neither reports a link with the other, and they have not cost
- * more attempts than show it. */
+/* Returns true if they are apart, neither reports a link with the other, and they have neither met
+ * since they cost an attempt nor cost more than show it. */
 bool core_may_be_apart(const struct core *c, uint32_t slot_a, uint32_t slot_b);
 /* Returns true if the member exchanges data with one of `set` through a relay, as both report. */
 bool core_is_relayed(const struct core *c, uint32_t slot, const uint64_t *set);
@@ -461,7 +461,7 @@ void core_odds_with(const struct core *c, uint32_t i, uint64_t *out);
 /* Drops those of `ready` from it whom more doubt than members are left that nobody doubts. */
 void core_drop_at_odds(struct core *c, uint64_t *ready);
 /* Returns the number of others with whom the member in `slot` has been at odds in the last rounds,
- * if both were alive. */
+ * if both have reported since, the accused one as the same process. */
 int core_odds_of(const struct core *c, uint32_t slot);
 /* Calls `take` for each two of `set` that have been at odds in two rounds and more, and are not
  * known to be apart, once. */

@@ -179,11 +179,11 @@ bool core_exchange(const struct core *c, uint32_t a, uint32_t b) {
 }
 
 void core_pairs_met(struct core *c, const uint64_t *participants) {
-	for (int i = c->n_pairs - 1; i >= 0; i--) {
-		uint32_t a = c->pairs[i].a, b = c->pairs[i].b;
-		if (set_has(participants, a) && set_has(participants, b) && core_exchange(c, a, b)) {
-			c->pairs[i].met = true;
-			c->pairs[i].strikes = 0;
+	for (int i = 0; i < c->n_pairs; i++) {
+		struct core_pair *p = &c->pairs[i];
+		if (set_has(participants, p->a) && set_has(participants, p->b) && core_exchange(c, p->a, p->b)) {
+			p->met = true;
+			p->strikes = 0;
 		}
 	}
 }

@@ -313,6 +313,25 @@ bool rig_saw(struct rig *r, enum core_event_type type, uint32_t member) {
 	return saw;
 }
 
+void rig_read_events(struct rig *r, uint64_t about[CORE_EVENT_COUNT]) {
+	struct core_event ev;
+	while (core_next_event(r->core, &ev))
+		if (ev.member < 64)
+			about[ev.type] |= UINT64_C(1) << ev.member;
+}
+
+bool rig_takes_part(const struct rig *r, uint32_t who) {
+	return document_find(rig_doc(r), who) >= 0;
+}
+
+bool rig_owns(const struct rig *r, uint32_t who) {
+	const struct document *d = rig_doc(r);
+	for (int i = 0; i < d->n_ranges; i++)
+		if (d->members[d->ranges[i].owner].member == who)
+			return true;
+	return false;
+}
+
 void rig_expect(const struct rig *r, enum run_phase phase, uint64_t round, uint32_t attempt) {
 	assert_int_equal(rig_doc(r)->phase, phase);
 	assert_int_equal(rig_doc(r)->round, round);

@@ -68,6 +68,11 @@ uint64_t rig_blamed(const struct rig *r, enum core_record_type type);
 struct core_member_view rig_view(const struct rig *r, uint32_t who);
 /* Reads all events; true when one of `type` about `member` was among them. */
 bool rig_saw(struct rig *r, enum core_event_type type, uint32_t member);
+/* Reads all events, of which the core keeps the last 128; adds the members below 64 that they are
+ * about to the set of each type. */
+void rig_read_events(struct rig *r, uint64_t about[CORE_EVENT_COUNT]);
+bool rig_takes_part(const struct rig *r, uint32_t who);
+bool rig_owns(const struct rig *r, uint32_t who); /* chunks */
 void rig_expect(const struct rig *r, enum run_phase phase, uint64_t round, uint32_t attempt);
 void rig_expect_members(const struct rig *r, int n, const uint32_t *members);
 #define RIG_EXPECT_MEMBERS(r, ...)                                                                                     \

@@ -263,6 +263,7 @@ void faults_on(struct sim *s, int host, enum sim_on what, uint64_t round, int64_
 bool lies_about_lines(const struct sim *s, int host);
 void lies_report(const struct sim_worker *w, struct report *rep);
 void lies_begin_attempt(struct sim *s, int host); /* it enters one */
+void lies_start_anew(struct sim *s, int host);    /* kills its process soon, and starts another one */
 /* Returns true if the host is in the hands of an attacker. */
 bool lies_at(const struct sim *s, int host);
 /* Returns true if fewer than half of the roster lie; false without one. Elsewhere liars may bring

@@ -81,17 +81,11 @@ void again_report(const struct sim_worker *w, struct report *rep) {
 			put_path(rep, s->oracle.member_of[host], PATH_APART);
 }
 
-static void start_anew(struct sim *s, int host, void *arg) {
-	(void)arg;
-	if (!s->workers[host].ending)
-		worker_crash_and_return(s, host);
-}
-
 void again_follow(struct sim_worker *w, const struct document *d) {
 	struct sim *s = w->sim;
 	const bool over = d->phase == RUN_OPEN && w->told_attempt > 0 && d->round == w->told_round + 1;
 	if (!lies_so(s, w->host, LIE_ANEW) || !over)
 		return;
 	w->told_attempt = 0;
-	sim_at(s, s->now_us + s->opt.delay_us, w->host, w->life, start_anew, NULL);
+	lies_start_anew(s, w->host);
 }

@@ -135,9 +135,13 @@ static void crash(struct sim *s, int host, void *arg) {
 		worker_crash_and_return(s, host);
 }
 
+void lies_start_anew(struct sim *s, int host) {
+	sim_at(s, s->now_us + s->opt.delay_us, host, s->workers[host].life, crash, NULL);
+}
+
 void lies_begin_attempt(struct sim *s, int host) {
 	if (lies(s, host, LIE_CRASHES))
-		sim_at(s, s->now_us + s->opt.delay_us, host, s->workers[host].life, crash, NULL);
+		lies_start_anew(s, host);
 }
 
 /* ---- what must not come of it ---- */

@@ -162,8 +162,8 @@ struct sim_worker {
 	/* The latest roster of its own round that it was told of, and whether that has it. */
 	uint64_t told_round;
 	uint32_t told_attempt;
-	uint64_t parted; /* hosts that it lets no link come up with (sim_again.c) */
 	bool told_in;
+	uint64_t parted; /* hosts that it lets no link come up with (sim_again.c) */
 	struct global_state global;
 	struct replica replica;
 	struct participant participant;
