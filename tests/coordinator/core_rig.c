@@ -115,6 +115,7 @@ static void check_document(struct rig *r) {
 void rig_pump(struct rig *r) {
 	struct core_record rec;
 	struct rv_errtext et = {0};
+	r->has_more = true;
 	check_document(r);
 	while (!r->hold && core_next_record(r->core, &rec)) {
 		assert_int_equal(rec.id, r->n_records + 1);
@@ -306,10 +307,14 @@ struct core_member_view rig_view(const struct rig *r, uint32_t who) {
 }
 
 bool rig_saw(struct rig *r, enum core_event_type type, uint32_t member) {
-	struct core_event ev;
 	bool saw = false;
-	while (core_next_event(r->core, &ev))
-		saw = saw || (ev.type == type && ev.member == member);
+	r->n_seen = r->has_more ? 0 : r->n_seen;
+	r->has_more = false;
+	while (r->n_seen < RIG_EVENTS && core_next_event(r->core, &r->seen[r->n_seen]))
+		r->n_seen++;
+	assert_true(r->n_seen < RIG_EVENTS);
+	for (int i = 0; i < r->n_seen; i++)
+		saw = saw || (r->seen[i].type == type && r->seen[i].member == member);
 	return saw;
 }
 

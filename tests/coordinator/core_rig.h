@@ -6,7 +6,13 @@
 
 #include "coordinator/core/core.h"
 
-enum { RIG_CHUNKS = 12, RIG_RECORDS_KEPT = 1024, RIG_MOST_TOKENS = 1000000, RIG_MISSED_TOKENS = 1000 };
+enum {
+	RIG_CHUNKS = 12,
+	RIG_RECORDS_KEPT = 1024,
+	RIG_EVENTS = 1024,
+	RIG_MOST_TOKENS = 1000000,
+	RIG_MISSED_TOKENS = 1000
+};
 #define RIG_S 1000000ll
 
 struct rig {
@@ -18,6 +24,9 @@ struct rig {
 	struct core_record *last; /* ring: record id % RIG_RECORDS_KEPT */
 	uint64_t last_seq;        /* of the document last checked */
 	uint64_t report_seq;
+	struct core_event seen[RIG_EVENTS]; /* that rig_saw has read; forgotten once more has happened */
+	int n_seen;
+	bool has_more;
 };
 
 /* min_workers, 10 rounds, grace 5 s, liveness 10 s, gather 1 s. Change cfg before rig_start. */
@@ -66,7 +75,8 @@ const struct core_record *rig_last(const struct rig *r, enum core_record_type ty
 uint64_t rig_blamed(const struct rig *r, enum core_record_type type);
 /* A member in memory. */
 struct core_member_view rig_view(const struct rig *r, uint32_t who);
-/* Reads all events; true when one of `type` about `member` was among them. */
+/* Reads all events; true when one of `type` about `member` was among them, or among those that it
+ * has read since somebody reported, or time passed. */
 bool rig_saw(struct rig *r, enum core_event_type type, uint32_t member);
 /* Reads all events, of which the core keeps the last 128; adds the members below 64 that they are
  * about to the set of each type. */
